@@ -1,6 +1,6 @@
 package import Primitives
 
-/// The answer to `GET /v1/clock`.
+/// The answer to `GET /v1/clock`. Times are UNIX milliseconds.
 package struct ClockStatus: Codable, Equatable, Sendable {
   package struct Next: Codable, Equatable, Sendable {
     package var at: Int64
@@ -9,11 +9,10 @@ package struct ClockStatus: Codable, Equatable, Sendable {
 
   /// `system` or `virtual`.
   package var mode: String
-  /// UNIX milliseconds.
   package var now: Int64
-  /// How many seconds pass in one of the machine's.
+  /// Relay seconds per second of the machine; 0 when it stands.
   package var rate: Double
-  /// When a virtual clock's relay has something to do next.
+  /// The next event of a virtual clock.
   package var next: Next?
 
   package init(mode: String, now: Instant, rate: Double, next: (at: Instant, what: String)?) {
@@ -24,11 +23,10 @@ package struct ClockStatus: Codable, Equatable, Sendable {
   }
 }
 
-/// The answer to `POST /v1/clock/advance`.
+/// The answer to `POST /v1/clock/advance`; `now` in UNIX milliseconds.
 package struct ClockAdvance: Codable, Equatable, Sendable {
-  /// UNIX milliseconds.
   package var now: Int64
-  /// How many of what have come to pass.
+  /// Fired timers by kind.
   package var fired: [String: Int]
 
   package init(now: Instant, fired: [String: Int]) {
@@ -37,12 +35,11 @@ package struct ClockAdvance: Codable, Equatable, Sendable {
   }
 }
 
-/// A state that the relay can be taken back to.
+/// A state that the relay can go back to; `at` in UNIX milliseconds.
 package struct CheckpointStatus: Codable, Equatable, Sendable {
   package var name: String
-  /// When it was, in UNIX milliseconds.
   package var at: Int64
-  /// About how many bytes it may take.
+  /// An estimate.
   package var bytes: Int
 
   package init(name: String, at: Instant, bytes: Int) {
@@ -55,11 +52,10 @@ package struct CheckpointStatus: Codable, Equatable, Sendable {
 /// A recording of a running relay.
 package struct RecordingStatus: Codable, Equatable, Sendable {
   package var name: String
-  /// `running` or `stopped`.
   package var state: String
   /// Of the file and the one before it.
   package var bytes: Int
-  /// Known of those that this process has begun.
+  /// nil for a recording that an earlier process made.
   package var payloads: String?
 
   package init(name: String, isRunning: Bool, bytes: Int, payloads: String?) {

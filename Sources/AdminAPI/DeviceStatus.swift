@@ -1,10 +1,9 @@
 package import Primitives
 package import RelayCore
 
-/// How a device stands: the answer to `GET /v1/devices/{device}` of the device API and of the admin
-/// API. Times are UNIX milliseconds.
+/// The answer to `GET /v1/devices/{device}` of both APIs. Times are UNIX milliseconds.
 package struct DeviceStatus: Codable, Equatable, Sendable {
-  /// A notification that waits.
+  /// A held notification.
   package struct Slot: Codable, Equatable, Sendable {
     package var uniqueId: String
     package var id: String
@@ -19,16 +18,14 @@ package struct DeviceStatus: Codable, Equatable, Sendable {
     }
   }
 
-  /// What the device may still be sent silently, all apps together.
+  /// Silent pushes left for the device, over all apps; nil is no limit.
   package struct Budget: Codable, Equatable, Sendable {
     package var policy: String
-    /// Nil: without limit.
     package var remaining: Int64?
   }
 
-  /// What an app may still be sent silently, and until when it has to wait.
+  /// Silent pushes left for an app, nil for no limit, and until when it has to wait.
   package struct AppBudget: Codable, Equatable, Sendable {
-    /// Nil: without limit.
     package var remaining: Int64?
     package var allowed: Bool
     package var heldUntil: Int64?
@@ -48,7 +45,6 @@ package struct DeviceStatus: Codable, Equatable, Sendable {
   package var power: String
   package var network: String
   package var screen: String
-  /// Notifications sent and not yet acknowledged.
   package var inFlight: Int
   package var budget: Budget
   package var apps: [App]
@@ -88,7 +84,7 @@ package struct DeviceList: Codable, Sendable {
   }
 }
 
-/// What has changed about a device: of `GET /v1/devices/{device}/events`, and in the feed.
+/// A change of a device, in `GET /v1/devices/{device}/events` and in the feed.
 package struct DeviceEvent: Codable, Sendable {
   package struct Condition: Codable, Sendable {
     package var power: String
@@ -121,7 +117,6 @@ package struct DeviceEvent: Codable, Sendable {
   }
 }
 
-/// The answer to `GET /v1/devices/{device}/events`.
 package struct DeviceEvents: Codable, Sendable {
   package var events: [DeviceEvent]
 

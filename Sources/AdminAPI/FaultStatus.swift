@@ -2,7 +2,7 @@ import Primitives
 package import RelayCore
 package import RelayFaults
 
-/// A fault that is in force, as it is told.
+/// A fault in force.
 package struct FaultStatus: Codable, Sendable {
   package struct Match: Codable, Sendable {
     package var topic: String?
@@ -15,7 +15,7 @@ package struct FaultStatus: Codable, Sendable {
     }
   }
 
-  /// How something is done: a text, or just so.
+  /// The detail of an action: a text, or only `true`.
   package enum Detail: Codable, Sendable {
     case text(String)
     case flag
@@ -74,7 +74,7 @@ package struct FaultStatus: Codable, Sendable {
   }
 }
 
-/// A device token that answers a reason, without any set-up.
+/// A device token that always answers this reason.
 package struct ReservedTokenStatus: Codable, Sendable {
   package var token: String
   package var status: Int

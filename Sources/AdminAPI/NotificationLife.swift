@@ -4,26 +4,25 @@ package import RelayCore
 /// The steps of one push: the answer to `GET /v1/notifications/{id}` of both APIs.
 package struct NotificationLife: Codable, Equatable, Sendable {
   package struct Step: Codable, Equatable, Sendable {
-    /// RFC 3339, for people.
+    /// RFC 3339.
     package var at: String
-    /// The same in UNIX milliseconds.
+    /// UNIX milliseconds.
     package var time: Int64
     package var step: String
     package var via: String?
     package var reason: String?
-    /// What held it back, and until when (UNIX milliseconds) if time alone frees it.
+    /// The limit that held it back, and until when (UNIX milliseconds) if only time frees it.
     package var limit: String?
     package var until: Int64?
     package var replacedBy: String?
-    /// The first of what was sent again.
+    /// The first of the repeated pushes.
     package var repeats: String?
-    /// The push that a piggybacked one went along with, or in a word what else.
+    /// The push that a piggybacked one went along with, or the kind of line.
     package var carriedBy: String?
     package var carrier: String?
     package var outcome: String?
-    /// The fault that has acted; `reason` says how.
+    /// The fault that acted; `reason` has the action.
     package var fault: String?
-    /// The same as a sentence.
     package var text: String
 
     package init(_ event: DeliveryEvent) {
@@ -72,21 +71,19 @@ package struct NotificationLife: Codable, Equatable, Sendable {
   package var id: String
   package var topic: String
   package var kind: String
-  /// The last step that says where it is.
+  /// The last step that tells where it is.
   package var state: String
   package var steps: [Step]
   /// What was odd about its payload or headers, a sentence each.
   package var warnings: [String]
-  /// As its provider said.
   package var traceparent: String?
-  // For the admin API alone: providers do not hear of devices.
+  // Only in the admin API: providers are told nothing about devices.
   package var device: String?
-  /// What became of it, in one sentence.
   package var sentence: String?
-  /// Of the device's app; empty once that is gone.
+  /// The token of the device's app; empty when the app is gone.
   package var token: String?
 
-  /// nil when the first step is not known any more, and so neither whose it is.
+  /// nil when the first step, which has its owner, is no longer known.
   package init?(
     _ events: [DeliveryEvent], warnings: CaseSet<PayloadWarning> = CaseSet(),
     traceParent: TraceParent? = nil
@@ -106,7 +103,7 @@ package struct NotificationLife: Codable, Equatable, Sendable {
 }
 
 extension DeliveryEvent {
-  /// Whether a life begins with it; a fault may have acted before.
+  /// Whether it begins a life; only a fault may have acted before.
   package var isReceived: Bool { if case .received = step { true } else { false } }
 }
 
@@ -121,12 +118,10 @@ package struct NotificationList: Codable, Sendable {
   }
 }
 
-/// The answer to `POST /v1/wait`, when it has happened.
+/// The answer to `POST /v1/wait` when it was met; `at` in UNIX milliseconds.
 package struct WaitAnswer: Codable, Sendable {
   package var met = true
-  /// When it was, in UNIX milliseconds.
   package var at: Int64
-  /// How much of the relay's time has passed.
   package var relayTime: String
   package var events: [NotificationLife.Step]
 

@@ -3,7 +3,6 @@ package import RelayCore
 
 /// The answer to `POST /v1/push`: 200, or Apple's refusal; status 0 when a fault took the push.
 package struct PushVerdict: Codable, Sendable {
-  /// What is odd about it.
   package struct Warning: Codable, Sendable {
     package var code: String
     package var text: String
@@ -28,14 +27,14 @@ package struct PushVerdict: Codable, Sendable {
   }
 }
 
-/// A push before it has come by a connection, to be judged as if it had.
+/// A push that has come by no connection, to be judged as if it had.
 package struct PushDraft {
   package var headers: [(name: String, value: String)] = []
   package var payload: [UInt8] = []
 
   package init() {}
 
-  /// What a provider's request with these fields would be.
+  /// The notification of a provider's request with these fields.
   package func notification(
     token: String, topic: String?, uniqueID: UniqueID, isStrict: Bool, at now: Instant,
     _ warnings: inout CaseSet<PayloadWarning>

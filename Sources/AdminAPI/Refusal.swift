@@ -7,7 +7,6 @@ package struct Refusal: Error, Codable, Equatable, Sendable {
     case reason, message, field, waitingFor, nearest, missingNodes
   }
 
-  /// Of HTTP.
   package var status = 0
   /// Whether nothing more is read from its connection.
   package var endsConnection = false
@@ -15,13 +14,13 @@ package struct Refusal: Error, Codable, Equatable, Sendable {
   package var reason: String
   /// What to do, for people.
   package var message: String
-  /// The member of the body that is meant.
+  /// The body member at fault.
   package var field: String?
-  /// Who has not come to an end.
+  /// Those that have not settled.
   package var waitingFor: [String]?
-  /// What there is instead of what was wanted.
+  /// What exists instead of what was wanted.
   package var nearest: [NotificationLife]?
-  /// Nodes that were asked and have not answered.
+  /// Nodes that did not answer.
   package var missingNodes: [String]?
 
   package init(
@@ -36,8 +35,8 @@ package struct Refusal: Error, Codable, Equatable, Sendable {
   }
 }
 
-/// What the answer of a cluster's node lacks, where others have not answered: their names, and the
-/// stripes that nobody has, whose devices are not in it.
+/// What a cluster node's answer lacks: the nodes that did not answer, and the stripes without a
+/// node, whose devices are missing.
 package struct Lacks: Codable, Sendable {
   package var missingNodes: [String]?
   package var missingStripes: [Int]?
@@ -48,13 +47,13 @@ package struct Lacks: Codable, Sendable {
   }
 }
 
-/// A request of a provider that was refused: of `GET /v1/refusals`.
+/// A refused request of a provider, in `GET /v1/refusals`.
 package struct RefusedPush: Codable, Sendable {
   package var time: Int64
   package var uniqueId: String
   package var status: Int
   package var reason: String
-  /// Exactly why, for people.
+  /// The exact cause, for people.
   package var cause: String
 
   package init(at moment: Instant, _ id: UniqueID, _ rejection: Rejection, cause: String) {
@@ -66,7 +65,6 @@ package struct RefusedPush: Codable, Sendable {
   }
 }
 
-/// The answer to `GET /v1/refusals`.
 package struct RefusalList: Codable, Sendable {
   package var cursor: String
   package var hasMore: Bool

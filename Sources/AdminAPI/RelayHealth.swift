@@ -4,19 +4,18 @@ package import Primitives
 /// The answer to `GET /v1/health` of the device API.
 package struct RelayHealth: Codable, Equatable, Sendable {
   package var status = "ok"
-  /// `virtual`, or nothing: the relay goes by its machine's time.
+  /// `virtual`; nil when the relay uses the machine's time.
   package var clock: String?
   /// The time of a virtual clock, in UNIX milliseconds.
   package var time: Int64?
 
-  /// - Parameter now: by a virtual clock; nil where there is none.
   package init(virtualTime now: Instant?) {
     clock = now.map { _ in "virtual" }
     time = now?.milliseconds
   }
 }
 
-/// How JSON is written for people and programs: on one line, in one order.
+/// JSON on one line, in a fixed order of members.
 package enum JSONText {
   package static func bytes(_ value: some Encodable) throws -> [UInt8] {
     let encoder = JSONEncoder()
@@ -24,7 +23,7 @@ package enum JSONText {
     return Array(try encoder.encode(value))
   }
 
-  /// The bytes of an answer, with a line feed at the end: people read these in terminals.
+  /// With a line feed, for terminals.
   package static func line(_ value: some Encodable) -> [UInt8] {
     guard let bytes = try? bytes(value) else {
       preconditionFailure("strings and integers always encode")
