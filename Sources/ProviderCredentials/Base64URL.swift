@@ -3,10 +3,8 @@ import RelayCore
 
 /// base64url without padding (RFC 4648 section 5, as RFC 7515 section 2 narrows it).
 enum Base64URL {
-  /// The bytes that `text` stands for, or `nil`.
-  ///
-  /// Strict, so that one token has one spelling: no padding, no line breaks, no bits left over
-  /// in the last character.
+  /// The decoded bytes, or `nil`. Strict, so that a token has one spelling: no padding, no line
+  /// breaks, no leftover bits in the last character.
   static func decode(_ text: Span<UInt8>) -> [UInt8]? {
     let text = String(decoding: text.array, as: UTF8.self)
     let standard = text.replacing("-", with: "+").replacing("_", with: "/")
@@ -17,7 +15,6 @@ enum Base64URL {
     return Array(bytes)
   }
 
-  /// The text that stands for `bytes`.
   static func encode(_ bytes: some Sequence<UInt8>) -> String {
     Data(bytes).base64EncodedString()
       .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")

@@ -3,38 +3,36 @@ import TLS
 
 /// The certificate files of a state directory: `ca.pem`, `ca.key`, `server.pem`, `server.key`.
 ///
-/// What is missing is made; what the relay made itself is renewed before it ends; what somebody
-/// else put there (a server certificate that `ca.pem` did not issue) is used as it is and never
-/// overwritten. Everything here blocks: not for event loops.
+/// Missing files are made, and a certificate made by the relay is renewed before it ends. A server
+/// certificate that `ca.pem` did not issue is the operator's: used as it is, never overwritten.
+/// Everything here blocks: not for event loops.
 package struct CertificateFiles: Sendable, Equatable {
-  /// What ``ensure(names:now:)`` has done, for the log.
+  /// What ``ensure(names:now:)`` did, for the log.
   package enum Action: Sendable, Equatable, CaseIterable {
-    /// `ca.pem` was made, and `ca.key` if there was none.
+    /// Made `ca.pem`, and `ca.key` if there was none.
     case madeAuthority
-    /// `server.pem` was made, and `server.key` if there was none.
+    /// Made `server.pem`, and `server.key` if there was none.
     case madeServer
-    /// `server.pem` was made anew: it ended soon, or did not have all names.
+    /// Made `server.pem` again: it ended soon, or lacked a name.
     case renewedServer
-    /// `server.pem` ends soon or lacks a name, but `ca.key`, with which to make it anew, is away.
+    /// `server.pem` ends soon or lacks a name, but `ca.key`, needed to renew it, is missing.
     case cannotRenew
   }
 
-  /// A server certificate of ours that ends within so many days is renewed.
+  /// A server certificate made by the relay is renewed this long before its end.
   package static let renewalDays: Int64 = 30
   private static let dayMilliseconds: Int64 = 86_400_000
 
-  /// The certificate of the authority, for clients to trust.
+  /// For clients to trust.
   package let authorityCertificate: String
-  /// The authority's private key.
   package let authorityKey: String
-  /// The server's certificate; more certificates may follow in the file.
+  /// More certificates may follow in the file.
   package let serverCertificate: String
-  /// The server's private key.
   package let serverKey: String
 
   private let directory: String
 
-  /// The files in `directory`, whether or not they exist.
+  /// The files need not exist.
   package init(directory: String) {
     self.directory = directory
     authorityCertificate = directory + "/ca.pem"
@@ -43,7 +41,7 @@ package struct CertificateFiles: Sendable, Equatable {
     serverKey = directory + "/server.key"
   }
 
-  /// The names that a development server is reached by: this machine, and `more`.
+  /// The names of a development server: this machine's, and `more`.
   package static func localNames(and more: [String] = []) -> [String] {
     var names: [String] = []
     let hostName = ProcessInfo.processInfo.hostName
@@ -53,13 +51,13 @@ package struct CertificateFiles: Sendable, Equatable {
     return names
   }
 
-  /// Makes sure that there is a valid server certificate with its key, and the authority's
-  /// certificate unless the server's came from elsewhere.
+  /// Ensures a valid server certificate with its key, and the authority's certificate unless the
+  /// server's came from elsewhere.
   ///
   /// - Parameters:
-  ///   - names: what the server certificate must be good for.
+  ///   - names: what the server certificate must be valid for.
   ///   - now: UNIX milliseconds.
-  /// - Throws: where a file is unreadable, does not fit its partner, or is a foreign certificate
+  /// - Throws: when a file is unreadable, does not fit its partner, or is a foreign certificate
   ///   that has ended; the error says which and what to do.
   @discardableResult
   package func ensure(names: [String], now: Int64) throws(CredentialFileError) -> [Action] {
@@ -88,7 +86,7 @@ package struct CertificateFiles: Sendable, Equatable {
     return actions + [.renewedServer]
   }
 
-  /// The authority whose files are here; made first if there is none.
+  /// The authority of these files; makes one if there is none.
   package func authority(now: Int64) throws(CredentialFileError) -> DevelopmentAuthority {
     try CredentialFiles.makePrivateDirectory(directory)
     return try ensureAuthority(now: now).authority
@@ -103,7 +101,6 @@ package struct CertificateFiles: Sendable, Equatable {
       certificate.notAfterMilliseconds <= now
     }
 
-    /// Whether it ends soon or lacks one of `names`.
     func needsRenewal(names: [String], now: Int64, days: Int64) -> Bool {
       let end = certificate.notAfterMilliseconds
       if end - now < days * CertificateFiles.dayMilliseconds { return true }
@@ -111,7 +108,7 @@ package struct CertificateFiles: Sendable, Equatable {
     }
   }
 
-  /// The server's certificate if both files are there and fit; `nil` if there is no certificate.
+  /// The server's certificate if both files exist and fit; `nil` if there is no certificate.
   private func presentServer() throws(CredentialFileError) -> PresentServer? {
     guard let text = try CredentialFiles.readText(serverCertificate) else { return nil }
     guard let keyText = try CredentialFiles.readText(serverKey) else {
@@ -178,8 +175,8 @@ package struct CertificateFiles: Sendable, Equatable {
     try write(identity, certificate: serverCertificate, key: serverKey)
   }
 
-  /// The key in the file, or a new one if there is no file. A key is kept for the renewed
-  /// certificate, so that renewing replaces one file only and cannot be interrupted half-way.
+  /// The key in the file, or a new one if there is no file. Keeping the key means that a renewal
+  /// replaces one file only and cannot be interrupted half-way.
   private func keepKey(_ path: String) throws(CredentialFileError) -> P256.PrivateKey {
     guard let text = try CredentialFiles.readText(path) else { return P256.PrivateKey() }
     guard let key = try? P256.PrivateKey(pem: text) else {
@@ -190,8 +187,8 @@ package struct CertificateFiles: Sendable, Equatable {
     return key
   }
 
-  /// The key first: a certificate without its key is an error at the next start, a key without
-  /// its certificate gets one.
+  /// Writes the key first: a certificate without its key is an error at the next start; a key
+  /// without its certificate gets one.
   private func write(
     _ identity: PEMIdentity, certificate: String, key: String
   ) throws(CredentialFileError) {

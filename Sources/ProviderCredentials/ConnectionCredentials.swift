@@ -1,6 +1,7 @@
 import RelayCore
 
-/// What one provider connection may do: a pure state machine, asked for every request.
+/// What one provider connection may do: a pure state machine, asked on every request. Times are
+/// UNIX milliseconds.
 ///
 /// ```
 /// unbound --first good token--> teamKey(team)            a team key signed it
@@ -10,16 +11,14 @@ import RelayCore
 /// ```
 ///
 /// Invariants:
-/// 1. A binding never changes once it is not `unbound`; whoever wants another opens another
-///    connection (Apple, "Establishing a token-based connection to APNs").
-/// 2. A token that is refused, for whatever reason, leaves no trace here.
-/// 3. At most one change of the provider token in ``updateIntervalMilliseconds``. The first
-///    token is no change, and neither is going back to the one before: requests that were under
-///    way while the provider changed its token must not be punished.
+/// 1. A binding other than `unbound` never changes; a client opens another connection for another
+///    one (Apple, "Establishing a token-based connection to APNs").
+/// 2. A refused token leaves no trace here.
+/// 3. At most one change of the provider token in ``updateIntervalMilliseconds``. Neither the first
+///    token nor a return to the previous one counts: requests under way during a change are valid.
 package struct ConnectionCredentials: Sendable {
-  /// What the connection is bound to.
   package enum Binding: Sendable, Equatable {
-    /// Nothing yet: the first request with a good token decides.
+    /// Nothing yet: the first request with a valid token decides.
     case unbound
     /// A client certificate: tokens are ignored (Apple, "Establishing a certificate-based
     /// connection to APNs").
@@ -28,15 +27,14 @@ package struct ConnectionCredentials: Sendable {
     case teamKey(teamID: String)
     /// This topic-specific key and the one related to it.
     case topicKey(teamID: String, keyID: String, relatedKeyID: String?)
-    /// Everybody may send everything: the relay runs without authentication.
+    /// The relay runs without authentication.
     case open
   }
 
-  /// The shortest time between two changes of the token (Apple, "Establishing a token-based
-  /// connection to APNs"): 20 minutes.
+  /// The shortest time between two token changes (Apple, "Establishing a token-based connection to
+  /// APNs"): 20 minutes.
   package static let updateIntervalMilliseconds: Int64 = 20 * 60 * 1000
 
-  /// What the connection is bound to now.
   package private(set) var binding: Binding
 
   /// An accepted `authorization` value and what it proved.
@@ -46,38 +44,36 @@ package struct ConnectionCredentials: Sendable {
     var generation: UInt64
     var scope: Scope
 
-    /// Whether it is still good and is what `authorization` says, without any new proof.
+    /// Whether it is still valid and equals `authorization`, so that nothing needs to be verified.
     func stands(for authorization: Span<UInt8>, generation: UInt64, now: Int64) -> Bool {
       self.generation == generation && now <= token.expiresAtMilliseconds
         && self.authorization.span.isEqual(to: authorization)
     }
   }
 
-  /// The topics that may be sent to now. Apart from the rest, so that a request touches no more.
+  /// The topics allowed now. Separate from the rest, so that a request touches no more.
   private enum Scope: Sendable {
     case nothing
     case everything
     case listed(TopicList)
-    /// The same without location pushes, which need a token (Apple, "Sending notification requests
-    /// to APNs").
+    /// Without location pushes, which need a token (Apple, "Sending notification requests to
+    /// APNs").
     case certified(TopicList)
   }
 
-  /// False as long as requests need not show a token: certificate, or no authentication.
+  /// False with a certificate or without authentication.
   private let needsToken: Bool
   private var scope: Scope
   private var current: Presented?
   private var previous: Presented?
   private var lastUpdateMilliseconds: Int64?
 
-  /// A connection that must show tokens.
   package init() {
     binding = .unbound
     scope = .nothing
     needsToken = true
   }
 
-  /// A connection whose TLS handshake brought `certificate`.
   package init(certificate: ProviderCertificate) {
     binding = .certificate(certificate)
     scope = .certified(certificate.covered)
@@ -90,14 +86,10 @@ package struct ConnectionCredentials: Sendable {
     needsToken = false
   }
 
-  /// A connection of a relay that runs without authentication.
   package static var open: ConnectionCredentials { ConnectionCredentials(open: ()) }
 
-  /// Decides whether a request with this `authorization` value (empty when absent) may go on.
-  ///
-  /// The usual case, the same bytes as last time, costs one comparison and no allocation.
-  ///
-  /// - Parameter now: UNIX milliseconds.
+  /// Decides whether a request with this `authorization` value (empty when absent) may go on. The
+  /// usual case, the same bytes as last time, costs one comparison and no allocation.
   package mutating func authorize(
     _ authorization: Span<UInt8>, verifier: inout ProviderTokenVerifier, now: Int64
   ) throws(CredentialError) {
@@ -113,22 +105,18 @@ package struct ConnectionCredentials: Sendable {
     if let current { scope = current.scope }
   }
 
-  /// Whether a request with the very `authorization` of the one that
-  /// ``authorize(_:verifier:now:)`` let pass last may go on without being looked at again: keys and
-  /// time are as good as they were.
-  ///
-  /// - Parameter now: UNIX milliseconds.
+  /// Whether a request with the same `authorization` as the last one that passed
+  /// ``authorize(_:verifier:now:)`` may go on without another look: keys and time have not run out.
   package func stillStands(generation: UInt64, now: Int64) -> Bool {
     guard needsToken else { return true }
     guard let current else { return false }
     return current.generation == generation && now <= current.token.expiresAtMilliseconds
   }
 
-  /// Decides whether this connection may send to `topic`, once
-  /// ``authorize(_:verifier:now:)`` has let the request pass.
+  /// Decides whether this connection may send to `topic`, after ``authorize(_:verifier:now:)``.
   ///
-  /// - Parameter isLocationPush: whether the push type is `location`, for which a certificate is
-  ///   not enough.
+  /// - Parameter isLocationPush: whether the push type is `location`, which a certificate may not
+  ///   send.
   package func authorize(
     topic: Span<UInt8>, isLocationPush: Bool
   ) throws(CredentialError) {
@@ -143,7 +131,7 @@ package struct ConnectionCredentials: Sendable {
     guard isCovered else { throw .topicNotCovered }
   }
 
-  /// Whether this connection may hear of `topic`.
+  /// Whether this connection may be told about `topic`.
   package func covers(topic: Span<UInt8>) -> Bool {
     do throws(CredentialError) {
       try authorize(topic: topic, isLocationPush: false)
@@ -153,14 +141,14 @@ package struct ConnectionCredentials: Sendable {
     }
   }
 
-  /// The topic of requests that name none: only a certificate with a single topic has one.
+  /// The topic of requests without one: that of a certificate with a single topic.
   package var impliedTopic: String? {
     guard case .certificate(let certificate) = binding else { return nil }
     return certificate.impliedTopic
   }
 
-  /// Whether a good token or certificate has been seen, so that the connection may have its full
-  /// number of streams (Apple, "Sending notification requests to APNs").
+  /// Whether a valid token or certificate was seen, which raises the connection to its full number
+  /// of streams (Apple, "Sending notification requests to APNs").
   package var isAuthorized: Bool {
     if case .unbound = binding { false } else { true }
   }
@@ -179,7 +167,7 @@ package struct ConnectionCredentials: Sendable {
       generation: verifier.generation,
       scope: key.topics.map(Scope.listed) ?? .everything)
     if current?.authorization.span.isEqual(to: authorization) == true {
-      // Same bytes, but the keys were reloaded since: only the proof is new.
+      // The keys were reloaded: only the proof is new.
       current = presented
     } else if previous?.authorization.span.isEqual(to: authorization) == true {
       previous = current
@@ -192,7 +180,7 @@ package struct ConnectionCredentials: Sendable {
     binding = newBinding
   }
 
-  /// The binding once `key` has signed a good token, or why it must not be used here.
+  /// The binding after `key` has signed a valid token; throws when it must not be used here.
   private func bindingAfter(_ key: ProviderKeys.Key) throws(CredentialError) -> Binding {
     switch binding {
     case .unbound:

@@ -1,73 +1,56 @@
 package import RelayCore
 
-/// Why a provider is not let in, precise enough for the log. What the provider itself hears is
-/// the coarser ``rejection``.
+/// Why a provider is refused, precise enough for the log (``explanation``). The provider itself
+/// gets the coarser ``rejection``.
 ///
-/// One flat enum for tokens, certificates and connection pinning, so that a test can walk every
-/// case and a request that is refused costs one byte.
+/// One flat enum for tokens, certificates and connections: a test can walk every case, and a
+/// refused request costs one byte.
 package enum CredentialError: Error, Equatable, Hashable, Sendable, CaseIterable {
   /// No `authorization` header, an empty one, or a scheme other than `bearer`.
   case missing
-  /// The token is longer than ``ProviderToken/maximumBytes``.
   case tooLong
-  /// A JWT in compact form has exactly three non-empty parts (RFC 7515 section 7.1).
+  /// A compact JWT has exactly three non-empty parts (RFC 7515 section 7.1).
   case notThreeParts
   /// A part is not base64url without padding (RFC 7515 section 2, RFC 4648 section 5).
   case notBase64URL
-  /// The first part is not a JSON object.
   case headerNotJSON
-  /// The header has no `alg`; RFC 7515 section 4.1.1 and Apple both require it.
+  /// RFC 7515 section 4.1.1 and Apple both require `alg`.
   case algorithmMissing
-  /// `alg` is not `ES256`, the only algorithm Apple accepts (Apple, "Establishing a token-based
-  /// connection to APNs").
+  /// The only algorithm Apple accepts (Apple, "Establishing a token-based connection to APNs").
   case algorithmNotES256
   /// The header names extensions that must be understood (`crit`, RFC 7515 section 4.1.11).
   case criticalHeader
   /// `kid` is missing or not ten ASCII letters or digits.
   case badKeyID
-  /// The second part is not a JSON object.
   case claimsNotJSON
   /// `iss` is missing or not ten ASCII letters or digits.
   case badTeamID
   /// `iat` is missing or neither a number nor a string of digits.
   case badIssuedAt
-  /// `iat` counts milliseconds, as Apple's printed sample does; it must count seconds.
+  /// As in Apple's printed sample; `iat` must count seconds.
   case issuedAtInMilliseconds
-  /// The third part is neither 64 raw bytes nor an ASN.1 ECDSA signature.
   case badSignatureForm
-  /// No registered key has this `kid`.
   case unknownKey
-  /// The key is registered for another team than `iss` says.
   case teamMismatch
-  /// The signature does not belong to the key and the signed bytes.
   case wrongSignature
-  /// `iat` is more than one hour in the past.
   case expired
-  /// `iat` is more than one hour in the future.
   case issuedInFuture
-  /// The key belongs to the other environment (sandbox, production).
   case keyOfOtherEnvironment
-  /// The connection is bound to another team by its first push (Apple, "Establishing a token-based
+  /// The first push bound the connection to another team (Apple, "Establishing a token-based
   /// connection to APNs").
   case otherTeamOnConnection
-  /// The connection is bound to a key that this one is not related to (Apple, "Establishing a
-  /// token-based connection to APNs").
+  /// The connection is bound to an unrelated key (same page).
   case unrelatedKeyOnConnection
-  /// A new provider token came less than 20 minutes after the one before (Apple, "Establishing a
-  /// token-based connection to APNs").
+  /// A token change less than 20 minutes after the last one (same page).
   case tooManyUpdates
-  /// The key or certificate does not cover the topic.
   case topicNotCovered
-  /// The client certificate comes from nobody who is trusted.
   case certificateUntrusted
-  /// The client certificate cannot be read or names no topic.
   case certificateMalformed
-  /// The client certificate is not, or no longer, valid at this time.
+  /// Also before its validity begins.
   case certificateExpired
-  /// The client certificate is for the other environment.
   case certificateOfOtherEnvironment
 
-  /// The reason that the provider hears (Apple, "Handling notification responses from APNs").
+  /// The provider's answer (Apple, "Handling notification responses from APNs").
   package var rejection: Rejection {
     switch self {
     case .missing:
@@ -94,7 +77,7 @@ package enum CredentialError: Error, Equatable, Hashable, Sendable, CaseIterable
     }
   }
 
-  /// One sentence for the log: what is wrong and, where it helps, what to do.
+  /// One sentence for the log: what is wrong and, where useful, what to do.
   package var explanation: String {
     switch self {
     case .missing: "no provider token: send `authorization: bearer <JWT>`"
@@ -129,7 +112,7 @@ package enum CredentialError: Error, Equatable, Hashable, Sendable, CaseIterable
   }
 }
 
-/// The two services that Apple runs side by side; a relay plays one of them, or both at once.
+/// Apple's two services; a relay plays one of them, or both at once.
 package enum ProviderEnvironment: String, Sendable, CaseIterable, Codable {
   case sandbox
   case production

@@ -2,11 +2,9 @@ import FoundationEssentials
 import RelayStore
 import SystemPackage
 
-/// Something is wrong with a file or a setting of the operator: what, and what to do about it.
+/// An unusable file or setting of the operator: what is wrong, and what to do.
 package enum CredentialFileError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// A file or directory cannot be used as it is.
   case file(path: String, problem: String, advice: String)
-  /// A value given by the operator cannot be used.
   case value(name: String, value: String, advice: String)
 
   /// One line for standard error.
@@ -18,14 +16,13 @@ package enum CredentialFileError: Error, Hashable, Sendable, CustomStringConvert
   }
 }
 
-/// Reading and writing the small files that hold credentials. Blocking: not for event loops.
+/// Reads and writes the small files of credentials. Blocking: not for event loops.
 package enum CredentialFiles {
-  /// Mode of files with secrets in them: their owner's only.
+  /// Readable by the owner only, for secrets.
   package static let privateMode = 0o600
-  /// Mode of files that anybody may read, such as certificates.
+  /// Readable by everyone, for certificates.
   static let publicMode = 0o644
 
-  /// Whether there is something at `path`.
   package static func exists(_ path: String) -> Bool {
     FileManager.default.fileExists(atPath: path)
   }
@@ -41,7 +38,6 @@ package enum CredentialFiles {
     return Array(contents)
   }
 
-  /// The file's contents as text, `nil` if there is none.
   static func readText(_ path: String) throws(CredentialFileError) -> String? {
     guard let bytes = try read(path) else { return nil }
     guard let text = String(validating: bytes, as: UTF8.self) else {
@@ -52,9 +48,8 @@ package enum CredentialFiles {
     return text
   }
 
-  /// Writes the whole file or nothing: a temporary file, then a rename. A reader never sees half of
-  /// it. Both are made by the process's mask, which keeps others out (`PushRelayCommand`); the mode
-  /// asked for comes last.
+  /// Writes the whole file or nothing, by a temporary file and a rename. The process's mask keeps
+  /// others out of both (`PushRelayCommand`); the mode is set last.
   package static func write(
     _ bytes: [UInt8], to path: String, mode: Int = privateMode
   ) throws(CredentialFileError) {
@@ -67,7 +62,7 @@ package enum CredentialFiles {
     }
   }
 
-  /// Makes the directory, for its owner only, unless it is there.
+  /// Makes the directory, for its owner only, unless it exists.
   package static func makePrivateDirectory(_ path: String) throws(CredentialFileError) {
     var isDirectory = false
     if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) {
@@ -87,7 +82,6 @@ package enum CredentialFiles {
     }
   }
 
-  /// Whether users other than the owner may read or write the file.
   package static func isOpenToOthers(_ path: String) -> Bool {
     guard let mode = permissions(of: path) else { return false }
     return mode & 0o077 != 0
@@ -98,7 +92,7 @@ package enum CredentialFiles {
     (try? FilePath(path).stat()).map { Int($0.permissions.rawValue) }
   }
 
-  /// The names in the directory, sorted; none if there is no directory.
+  /// The sorted names in the directory; none if it does not exist.
   static func names(inDirectory path: String) throws(CredentialFileError) -> [String] {
     guard exists(path) else { return [] }
     do {

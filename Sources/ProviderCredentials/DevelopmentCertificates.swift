@@ -2,23 +2,19 @@ package import TLS
 
 /// A certificate and its private key, both in PEM.
 package struct PEMIdentity: Sendable, Equatable {
-  /// `-----BEGIN CERTIFICATE-----` …
   package var certificate: String
-  /// `-----BEGIN PRIVATE KEY-----` … (PKCS#8)
+  /// PKCS#8.
   package var privateKey: String
 }
 
-/// A certification authority for development: what a client has to trust to reach this relay.
-///
-/// P-256 throughout. All times are arguments: UNIX milliseconds.
+/// A certification authority for development, which clients have to trust. P-256 only. Times are
+/// UNIX milliseconds.
 package struct DevelopmentAuthority: Sendable {
-  /// Validity of the authority's own certificate: ten years.
+  /// Ten years.
   package static let authorityDays = 3650
-  /// Validity of server and client certificates: 397 days, the most that browsers and Apple's
-  /// systems take from a server.
+  /// The longest validity that browsers and Apple's systems accept from a server.
   package static let leafDays = 397
 
-  /// The authority's certificate.
   package let certificate: Certificate
 
   private let privateKey: CertificateKey
@@ -41,7 +37,7 @@ package struct DevelopmentAuthority: Sendable {
     }
   }
 
-  /// The authority that these two files hold; `path` is for the error message.
+  /// The authority of these two files; `path` is for the error message.
   package init(pem: PEMIdentity, path: String) throws(CredentialFileError) {
     do {
       certificate = try Certificate(pem: pem.certificate)
@@ -59,7 +55,6 @@ package struct DevelopmentAuthority: Sendable {
     }
   }
 
-  /// Certificate and key, to be stored.
   package var pem: PEMIdentity {
     PEMIdentity(certificate: certificate.pem, privateKey: pemPrivateKey)
   }
@@ -83,8 +78,8 @@ package struct DevelopmentAuthority: Sendable {
       extensions: [.alternativeNames(hosts: hosts, addresses: addresses)])
   }
 
-  /// A provider's client certificate as Apple's are (Apple, "Establishing a certificate-based
-  /// connection to APNs"): UID, topic list, environments.
+  /// A client certificate like Apple's (Apple, "Establishing a certificate-based connection to
+  /// APNs"): UID, topic list, environments.
   ///
   /// - Parameter topics: at least one; the first is the bundle ID and becomes the subject's UID.
   package func issueProvider(
@@ -115,7 +110,6 @@ package struct DevelopmentAuthority: Sendable {
 
   // MARK: Details
 
-  /// A certificate for a key that only signs, for this purpose.
   private func issue(
     _ whose: String, to key: P256.PrivateKey, subject: [CertificateTemplate.Attribute],
     for purpose: CertificateTemplate.Purpose, now: Int64,
@@ -137,7 +131,7 @@ package struct DevelopmentAuthority: Sendable {
     subject: [CertificateTemplate.Attribute], key: P256.PublicKey, days: Int, now: Int64,
     extensions: [CertificateTemplate.Extension]
   ) -> CertificateTemplate {
-    // An hour back, for a client whose clock is a little behind.
+    // An hour back, for clients with a slow clock.
     let start = now - 3_600_000
     return CertificateTemplate(
       subject: subject, publicKey: key, notBeforeMilliseconds: start,
@@ -145,7 +139,7 @@ package struct DevelopmentAuthority: Sendable {
       extensions: extensions + [.subjectKeyIdentifier(of: key)])
   }
 
-  /// An extension whose presence is all it says; its value is an ASN.1 NULL, as in Apple's.
+  /// An extension with no content but its presence; its value is an ASN.1 NULL, as in Apple's.
   private static func marker(_ identifier: ASN1Identifier) -> CertificateTemplate.Extension {
     CertificateTemplate.Extension(identifier, DER.element(.null, []))
   }

@@ -1,6 +1,6 @@
-/// The network-order bytes of an IP address in text: what a certificate's subjectAltName holds.
+/// The network-order bytes of a textual IP address, for a certificate's subjectAltName.
 enum IPAddressBytes {
-  /// 4 or 16 bytes; `nil` if `text` is no address (then it is a name).
+  /// 4 or 16 bytes; `nil` for a name.
   static func parse(_ text: String) -> [UInt8]? {
     text.utf8.contains(UInt8(ascii: ":")) ? version6(text) : version4(text[...])
   }
@@ -19,8 +19,8 @@ enum IPAddressBytes {
     return bytes
   }
 
-  /// RFC 4291 section 2.2: groups of hexadecimal digits, at most one `::`, and an IPv4 address
-  /// in the last place if one likes. No zone.
+  /// RFC 4291 section 2.2: groups of hexadecimal digits, at most one `::`, optionally an IPv4
+  /// address at the end. No zone.
   private static func version6(_ text: String) -> [UInt8]? {
     guard let gap = firstGap(in: text) else {
       guard let bytes = groups(text[...]), bytes.count == 16 else { return nil }

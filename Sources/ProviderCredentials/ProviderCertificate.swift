@@ -1,19 +1,15 @@
 package import TLS
 
-/// What a provider's client certificate entitles it to (Apple, "Establishing a certificate-based
-/// connection to APNs").
-///
-/// Whether the certificate comes from a trusted authority is the TLS layer's question; here its
-/// contents are read.
+/// What a provider's client certificate permits (Apple, "Establishing a certificate-based
+/// connection to APNs"). The TLS layer checks whether its authority is trusted. Times are UNIX
+/// milliseconds.
 package struct ProviderCertificate: Sendable, Equatable {
-  /// One topic of the topic list extension.
+  /// A topic of the topic list extension.
   package struct Topic: Sendable, Equatable {
-    /// The topic, for example `com.example.app.voip`.
     package var name: String
-    /// What it is for: `app`, `voip`, `complication`, … as the certificate says.
+    /// `app`, `voip`, `complication`, … as the certificate says.
     package var kind: String
 
-    /// A topic as the extension spells it.
     package init(name: String, kind: String) {
       self.name = name
       self.kind = kind
@@ -22,16 +18,14 @@ package struct ProviderCertificate: Sendable, Equatable {
 
   /// The subject's UID attribute: the bundle ID, and the default topic.
   package let userID: String?
-  /// The topics of the list extension, in its order; empty when there is no such extension.
+  /// The list extension's topics, in its order; empty without that extension.
   package let topics: [Topic]
-  /// The environments that the certificate names; none named means both.
+  /// Empty means both.
   package let environments: Set<ProviderEnvironment>
-  /// Begin of validity: UNIX milliseconds.
   package let notBeforeMilliseconds: Int64
-  /// End of validity: UNIX milliseconds.
   package let notAfterMilliseconds: Int64
 
-  /// The topics that it covers, but for those of location pushes.
+  /// The covered topics, location topics aside.
   let covered: TopicList
 
   static let userIDAttribute: ASN1Identifier = [0, 9, 2342, 19_200_300, 100, 1, 1]
@@ -39,10 +33,8 @@ package struct ProviderCertificate: Sendable, Equatable {
   static let productionExtension: ASN1Identifier = [1, 2, 840, 113635, 100, 6, 3, 2]
   static let topicsExtension: ASN1Identifier = [1, 2, 840, 113635, 100, 6, 3, 6]
 
-  /// Reads the certificate.
-  ///
-  /// - Throws: ``CredentialError/certificateMalformed`` for bytes that are no certificate, a
-  ///   topic list that is no such list, and a certificate that names no topic at all.
+  /// - Throws: ``CredentialError/certificateMalformed`` for a malformed certificate or topic list,
+  ///   and for a certificate without any topic.
   package init(derEncoded bytes: [UInt8]) throws(CredentialError) {
     let certificate: Certificate
     do {
@@ -63,15 +55,12 @@ package struct ProviderCertificate: Sendable, Equatable {
     self.environments = environments
     notBeforeMilliseconds = certificate.notBeforeMilliseconds
     notAfterMilliseconds = certificate.notAfterMilliseconds
-    // With a list extension its entries are all there is; it repeats the bundle ID itself.
+    // The list extension is complete: it repeats the bundle ID itself.
     let names = topics.isEmpty ? [userID].compactMap(\.self) : topics.map(\.name)
     covered = TopicList(names, coversSuffixes: false)
   }
 
-  /// The certificate that a peer has shown in its handshake, when it may be used here and now; nil
-  /// when it has shown none.
-  ///
-  /// - Parameter now: UNIX milliseconds.
+  /// The certificate shown by a peer in its handshake, if it may be used; nil when there was none.
   package static func shown(
     by peer: TLSPeer?, environment: ProviderEnvironment?, now: Int64
   ) throws(CredentialError) -> ProviderCertificate? {
@@ -82,11 +71,7 @@ package struct ProviderCertificate: Sendable, Equatable {
     return certificate
   }
 
-  /// Whether the certificate may be used now and here.
-  ///
-  /// - Parameters:
-  ///   - environment: the environment that the relay plays; `nil` takes certificates of both.
-  ///   - now: UNIX milliseconds.
+  /// Checks that the certificate may be used in this environment (`nil` for both) and now.
   package func check(environment: ProviderEnvironment?, now: Int64) throws(CredentialError) {
     guard notBeforeMilliseconds <= now, now <= notAfterMilliseconds else {
       throw .certificateExpired
@@ -96,12 +81,12 @@ package struct ProviderCertificate: Sendable, Equatable {
     }
   }
 
-  /// Whether the certificate covers `topic`; never one for location pushes, which need a token.
+  /// Whether the certificate covers `topic`; never a location topic, which needs a token.
   package func covers(topic: Span<UInt8>) -> Bool {
     !TopicList.isLocationTopic(topic) && covered.contains(topic)
   }
 
-  /// The topic of requests that name none: there is one if the certificate has just one topic.
+  /// The topic of requests without one, if the certificate has exactly one topic.
   package var impliedTopic: String? {
     covered.names.count == 1 ? covered.names[0] : nil
   }
@@ -141,7 +126,7 @@ package struct ProviderCertificate: Sendable, Equatable {
     bytes.flatMap { String(validating: $0, as: UTF8.self) }
   }
 
-  /// The value of a topic list extension; the inverse of ``topics(inExtension:)``.
+  /// The inverse of ``topics(inExtension:)``.
   static func topicsExtensionValue(_ topics: [Topic]) -> [UInt8] {
     let pairs = topics.flatMap { topic in
       DER.element(.utf8String, Array(topic.name.utf8))

@@ -3,7 +3,7 @@ package import RelayStore
 import SystemPackage
 import TLS
 
-/// The directory `keys/`: one file per key and `keys.json`, which says whose they are.
+/// The directory `keys/`: one file per key, and `keys.json` with their owners.
 ///
 /// ```
 /// keys/AuthKey_ABC123DEFG.p8        private half, PKCS#8 in PEM, as Apple issues it
@@ -12,24 +12,21 @@ import TLS
 ///                                    "topics":["com.example.app"],"environment":"sandbox"}]}
 /// ```
 ///
-/// Without `topics` a key covers every topic of its team, without `environment` it is good in
-/// both; `relatedKeyID` names the other topic-specific key that may share a connection.
-/// Everything here blocks: not for event loops.
+/// A key without `topics` covers every topic of its team; without `environment` it is valid in
+/// both. Everything here blocks: not for event loops.
 package struct ProviderKeyDirectory: Sendable {
-  /// What `keys.json` says of one key.
+  /// A key's entry in `keys.json`. IDs are ten letters or digits.
   package struct Entry: Codable, Sendable, Equatable {
-    /// Ten letters or digits.
     package var keyID: String
-    /// Ten letters or digits.
     package var teamID: String
     /// The topics of a topic-specific key, at most 400; `nil` for a team key.
     package var topics: [String]?
-    /// The only environment that the key is good in; `nil` for both.
+    /// `nil` for both.
     package var environment: ProviderEnvironment?
     /// The other topic-specific key that may share a connection with this one.
     package var relatedKeyID: String?
 
-    /// An entry; its values are checked when it is added or loaded.
+    /// The values are checked when the entry is added or loaded.
     package init(
       keyID: String, teamID: String, topics: [String]? = nil,
       environment: ProviderEnvironment? = nil, relatedKeyID: String? = nil
@@ -46,7 +43,7 @@ package struct ProviderKeyDirectory: Sendable {
     var keys: [Entry]
   }
 
-  /// `keys.json` as it is read: an entry that is no good does not spoil the others.
+  /// Reads `keys.json` so that an invalid entry does not spoil the others.
   private struct LenientRegistry: Decodable {
     struct Item: Decodable {
       private struct Identity: Decodable { var keyID: String }
@@ -63,8 +60,8 @@ package struct ProviderKeyDirectory: Sendable {
     var keys: [Item]
   }
 
-  /// Tells two states of the directory apart without reading it: whatever adds, removes or
-  /// replaces a file, or writes `keys.json` in place, changes it.
+  /// Tells whether the directory has changed, without reading it: adding, removing or replacing a
+  /// file changes it, and so does writing `keys.json` in place.
   package struct Stamp: Equatable, Sendable {
     private let directory: Stat?
     private let registry: Stat?
@@ -72,7 +69,7 @@ package struct ProviderKeyDirectory: Sendable {
     fileprivate init(directory: String, registry: String) {
       func look(_ path: String) -> Stat? {
         guard var file = try? FilePath(path).stat() else { return nil }
-        // Reading it is no change: the time of access is not compared.
+        // Reading changes the access time: not compared.
         file.st_atim = file.st_mtim
         return file
       }
@@ -81,29 +78,27 @@ package struct ProviderKeyDirectory: Sendable {
     }
   }
 
-  /// Where the directory is, or will be.
   package let path: String
-  /// Whose keys are that nobody said anything of.
+  /// The owner of keys that were added without a team.
   package static let defaultTeamID = "DEVELOPER1"
-  /// Most topics of one key (Apple, "Establishing a token-based connection to APNs").
+  /// Apple, "Establishing a token-based connection to APNs".
   package static let maximumTopicsPerKey = 400
 
-  /// The directory at `path`, which need not exist yet.
+  /// The directory need not exist yet.
   package init(path: String) {
     self.path = path
   }
 
-  /// How the directory looks now: two questions to the file system, nothing is read.
+  /// Two system calls; reads no file.
   package var stamp: Stamp { Stamp(directory: path, registry: registryPath) }
 
   /// The usable entries of `keys.json`; none if there is no such file.
   package func list() throws(CredentialFileError) -> [Entry] { try register().entries }
 
-  /// Reads everything into a snapshot. A key that cannot be used is left out and told: were it an
-  /// error of the whole, a relay that runs would have to keep the keys it has, those that were
-  /// taken away among them.
+  /// Reads everything into a snapshot. Unusable keys are left out and reported: an error for all
+  /// would keep the old keys in force, revoked ones among them.
   package func load() throws(CredentialFileError) -> ProviderKeys {
-    // Before the reading: what changes in between is noticed by the next look.
+    // Taken before reading, so that the next look notices a change in between.
     let stamp = stamp
     var keys: [ProviderKeys.Key] = []
     var notices: [String] = []
@@ -135,8 +130,8 @@ package struct ProviderKeyDirectory: Sendable {
     return ProviderKeys(keys: keys, broken: broken, notices: notices, stamp: stamp)
   }
 
-  /// Makes the first key of a relay in development, so that a newcomer has one; nil when there is a
-  /// directory. An empty one says that all keys were revoked.
+  /// Makes the first key of a development relay; nil when the directory exists, for an empty one
+  /// means that all keys were revoked.
   package func createFirst() throws(CredentialFileError) -> Entry? {
     guard !CredentialFiles.exists(path) else { return nil }
     var generator = SystemRandomNumberGenerator()
@@ -145,14 +140,14 @@ package struct ProviderKeyDirectory: Sendable {
     return entry
   }
 
-  /// Makes a key pair, writes its `.p8` file and registers it; the file's path.
+  /// Makes a key pair, writes its `.p8` file and registers it; returns the file's path.
   @discardableResult
   package func create(_ entry: Entry) throws(CredentialFileError) -> String {
     try add(entry, pem: P256.PrivateKey().pem, isPrivate: true)
   }
 
-  /// Copies a key file, private or public half, into the directory and registers it; the path
-  /// of the copy.
+  /// Copies a key file, private or public half, into the directory and registers it; returns the
+  /// copy's path.
   @discardableResult
   package func add(_ entry: Entry, copying source: String) throws(CredentialFileError) -> String {
     guard let text = try CredentialFiles.readText(source) else {
@@ -169,7 +164,7 @@ package struct ProviderKeyDirectory: Sendable {
       advice: "wanted is a .p8 file as Apple issues it, or its public half")
   }
 
-  /// Registers a key of which only the public half is known.
+  /// Registers a key by its public half.
   package func add(_ entry: Entry, publicKeyPEM: String) throws(CredentialFileError) {
     guard (try? P256.PublicKey(pem: publicKeyPEM)) != nil else {
       throw .value(
@@ -178,7 +173,7 @@ package struct ProviderKeyDirectory: Sendable {
     try add(entry, pem: publicKeyPEM, isPrivate: false)
   }
 
-  /// Signs with the private half of a registered key.
+  /// A signer with the private half of a registered key.
   package func signer(forKeyID keyID: String) throws(CredentialFileError) -> ProviderTokenSigner {
     guard let entry = try list().first(where: { $0.keyID == keyID }) else {
       throw .value(
@@ -189,7 +184,7 @@ package struct ProviderKeyDirectory: Sendable {
       keyID: entry.keyID, teamID: entry.teamID, keyFile: file(keyID, ".p8"))
   }
 
-  /// A new key ID: ten letters and digits, as Apple's are.
+  /// Ten letters and digits, as Apple's are.
   package static func randomKeyID(using generator: inout some RandomNumberGenerator) -> String {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789".utf8)
     let bytes = (0..<10).map { _ in
@@ -198,7 +193,7 @@ package struct ProviderKeyDirectory: Sendable {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// The key ID in a name like `AuthKey_ABC123DEFG.p8`, as Apple's downloads are called.
+  /// The key ID in a name like `AuthKey_ABC123DEFG.p8`, as Apple names downloads.
   package static func keyID(ofFileName name: String) -> String? {
     guard name.hasPrefix("AuthKey_") else { return nil }
     let rest = name.dropFirst("AuthKey_".count)
@@ -213,7 +208,7 @@ package struct ProviderKeyDirectory: Sendable {
 
   private static let suffixes = [".p8", ".pub.pem", ".pem"]
 
-  /// Has these keys and no others from now on; files of others stay where they are.
+  /// Makes these the only registered keys; files of others stay.
   package func replace(with keys: [StoredProviderKey]) throws(CredentialFileError) {
     let wanted = keys.map(Entry.init)
     let present = try list()
@@ -236,7 +231,7 @@ package struct ProviderKeyDirectory: Sendable {
   ) throws(CredentialFileError) -> String {
     try check(entry)
     var (entries, broken) = try register()
-    // Written again without it, the entry would be lost.
+    // Saving would lose the broken entry.
     if let first = broken.first { throw first.problem }
     guard !entries.contains(where: { $0.keyID == entry.keyID }) else {
       throw .value(
@@ -245,8 +240,8 @@ package struct ProviderKeyDirectory: Sendable {
     }
     try CredentialFiles.makePrivateDirectory(path)
     let target = file(entry.keyID, isPrivate ? ".p8" : ".pem")
-    // A file without an entry may be the only copy of a key that Apple lets one download once.
-    // The same contents again are fine: the file to add may lie in the directory already.
+    // A file without an entry may be the only copy of a key that Apple lets one download once. The
+    // same contents are fine: the file to add may already be in the directory.
     if let present = try CredentialFiles.read(target), present != Array(pem.utf8) {
       throw .file(
         path: target, problem: "exists already with another key",
@@ -260,7 +255,7 @@ package struct ProviderKeyDirectory: Sendable {
     return target
   }
 
-  /// The entries that are good, and what is wrong with the others.
+  /// The valid entries, and the problems of the others.
   private func register() throws(CredentialFileError) -> (
     entries: [Entry], broken: [ProviderKeys.Broken]
   ) {
@@ -281,7 +276,7 @@ package struct ProviderKeyDirectory: Sendable {
         case .failure(let error): throw unusable(error)
         }
         try check(entry)
-        // Which of them was meant cannot be known.
+        // Which of the two was meant is unknown.
         guard registry.keys.count(where: { $0.keyID == entry.keyID }) == 1 else {
           throw .file(
             path: registryPath, problem: "has two entries for key \(entry.keyID)",
@@ -380,7 +375,6 @@ package struct ProviderKeyDirectory: Sendable {
 }
 
 extension ProviderKeyDirectory.Entry {
-  /// As a journal has it.
   package init(_ key: StoredProviderKey) {
     self.init(
       keyID: key.keyID, teamID: key.teamID, topics: key.topics.isEmpty ? nil : key.topics,
@@ -390,7 +384,7 @@ extension ProviderKeyDirectory.Entry {
 }
 
 extension ProviderKeys {
-  /// As a journal keeps them: the public halves.
+  /// The public halves, as a journal keeps them.
   package var stored: [StoredProviderKey] {
     keys.map { key in
       StoredProviderKey(

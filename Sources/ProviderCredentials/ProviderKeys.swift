@@ -1,11 +1,9 @@
 package import TLS
 
-/// The registered provider keys: an immutable snapshot that every event loop may hold.
-///
-/// Reloading the key directory makes a new snapshot; verifiers take it over with
-/// ``ProviderTokenVerifier/replaceKeys(_:)``.
+/// The registered provider keys: an immutable snapshot that every event loop may hold. Verifiers
+/// get a new one with ``ProviderTokenVerifier/replaceKeys(_:)``.
 package struct ProviderKeys: Sendable {
-  /// One registered key: what `keys.json` says of it and its public half.
+  /// A registered key: its entry in `keys.json` and its public half.
   package struct Key: Sendable {
     /// Ten letters or digits: the `kid` of tokens.
     package let keyID: String
@@ -14,15 +12,13 @@ package struct ProviderKeys: Sendable {
     /// The topics of a topic-specific key; `nil` for a team key, which covers all (Apple,
     /// "Establishing a token-based connection to APNs").
     package let topics: TopicList?
-    /// The one environment that the key is for; `nil` for both (older team keys).
+    /// `nil` for both (older team keys).
     package let environment: ProviderEnvironment?
-    /// The topic-specific key that may be used on the same connection as this one (Apple,
-    /// "Establishing a token-based connection to APNs").
+    /// The topic-specific key that may share a connection with this one (same page).
     package let relatedKeyID: String?
-    /// Verifies the signatures.
     package let publicKey: P256.PublicKey
 
-    /// A key as registered. A bundle ID in `topics` covers its suffixed topics too.
+    /// A bundle ID in `topics` covers its suffixed topics too.
     package init(
       keyID: String,
       teamID: String,
@@ -39,40 +35,38 @@ package struct ProviderKeys: Sendable {
       self.publicKey = publicKey
     }
 
-    /// Whether both may be used on one connection that is bound to one of them.
+    /// Whether a connection bound to one of them may use the other.
     package func isRelated(toKeyID other: String, relatedKeyID otherRelated: String?) -> Bool {
       keyID == other || relatedKeyID == other || otherRelated == keyID
     }
   }
 
-  /// A registered key that cannot be used, so that nothing is let in by it.
+  /// A registered key that cannot be used.
   package struct Broken: Hashable, Sendable {
-    /// Its key ID, or where its entry stands when that does not tell one.
+    /// Its key ID, or the position of an entry without one.
     package let keyID: String
-    /// What is wrong, and what to do about it.
     package let problem: CredentialFileError
 
-    /// A key that cannot be used because of `problem`.
     package init(keyID: String, problem: CredentialFileError) {
       self.keyID = keyID
       self.problem = problem
     }
   }
 
-  /// All keys, in the order of registration; ``VerifiedToken/keyIndex`` counts in here.
+  /// In the order of registration; ``VerifiedToken/keyIndex`` is an index into this.
   package let keys: [Key]
-  /// What is registered and not among ``keys``: an error of the operator's, to be told.
+  /// Registered keys that are not among ``keys``: errors of the operator, to be logged.
   package let broken: [Broken]
-  /// Things that are not wrong enough to stop for, one sentence each, for the log: key files
-  /// without an entry, private keys that others may read.
+  /// Minor problems for the log, one sentence each: key files without an entry, private keys that
+  /// others may read.
   package let notices: [String]
 
-  /// How the directory looked when the keys were read from it.
+  /// The state of the directory when the keys were read.
   package let stamp: ProviderKeyDirectory.Stamp?
 
   private let indexByKeyID: [String: Int]
 
-  /// A snapshot of `keys`; of several with one key ID the first counts.
+  /// Of several keys with one ID, the first counts.
   package init(keys: [Key] = [], broken: [Broken] = [], notices: [String] = []) {
     self.init(keys: keys, broken: broken, notices: notices, stamp: nil)
   }
@@ -88,7 +82,6 @@ package struct ProviderKeys: Sendable {
       keys.indices.map { (keys[$0].keyID, $0) }, uniquingKeysWith: { first, _ in first })
   }
 
-  /// The index of the key with this ID in ``keys``.
   package func index(ofKeyID keyID: String) -> Int? {
     indexByKeyID[keyID]
   }

@@ -2,29 +2,27 @@ import FoundationEssentials
 import RelayCore
 package import TLS
 
-/// A provider token (JWT, RFC 7519) whose form has been checked and whose signature has not.
+/// A provider token (JWT, RFC 7519) with a valid form and an unchecked signature.
 ///
-/// What is accepted beyond Apple's text is what clients in the field send (docs/PROTOCOL.md, "What
-/// clients in the field send"): `iat` with a fraction or as a string of digits, ASN.1 signatures,
-/// additional claims such as `exp`. What is not accepted although Apple's printed sample shows it
-/// (Apple, "Establishing a token-based connection to APNs"): a header without `alg` (RFC 7515
-/// section 4.1.1 requires it, no client is known to leave it out) and `iat` in milliseconds (taken
-/// at its word it would lie 50,000 years ahead, so it never authorises).
+/// It accepts what clients in the field send (docs/PROTOCOL.md, "What clients in the field send"):
+/// `iat` with a fraction or as a string of digits, ASN.1 signatures, more claims such as `exp`. Two
+/// things in Apple's printed sample are refused (Apple, "Establishing a token-based connection to
+/// APNs"): a header without `alg`, which RFC 7515 section 4.1.1 requires and all known clients
+/// send, and `iat` in milliseconds, which read as seconds is 50,000 years ahead.
 package struct ProviderToken: Sendable {
-  /// Longest token that is looked at; real ones have about 250 bytes.
+  /// Real tokens have about 250 bytes.
   package static let maximumBytes = Limits.providerTokenBytes
 
-  /// `kid`: ten ASCII letters or digits.
+  /// `kid` and `iss`: ten ASCII letters or digits.
   package let keyID: String
-  /// `iss`: ten ASCII letters or digits.
   package let teamID: String
-  /// `iat`, rounded down: UNIX seconds, never negative.
+  /// UNIX seconds, rounded down, never negative.
   package let issuedAtSeconds: Int64
 
   private let signedBytes: [UInt8]
   private let signature: P256.Signature
 
-  /// Takes the token apart. `bytes` is the bare JWT, without the `bearer` before it.
+  /// - Parameter bytes: the bare JWT, without `bearer`.
   package init(parsing bytes: Span<UInt8>) throws(CredentialError) {
     guard bytes.count <= Self.maximumBytes else { throw .tooLong }
     let parts = try Self.split(bytes)
@@ -55,8 +53,7 @@ package struct ProviderToken: Sendable {
     key.isValidSignature(signature, for: signedBytes)
   }
 
-  /// Whether `text` has the form of a key or team ID. The form is also what makes a key ID safe
-  /// as part of a file name.
+  /// Whether `text` has the form of a key or team ID, which is also safe in a file name.
   package static func isIdentifier(_ text: String) -> Bool {
     let bytes = text.utf8
     return bytes.count == 10
@@ -118,7 +115,7 @@ package struct ProviderToken: Sendable {
 
   private static func seconds(of issuedAt: Double?) throws(CredentialError) -> Int64 {
     guard let issuedAt, issuedAt.isFinite, issuedAt >= 0 else { throw .badIssuedAt }
-    // 10^11 seconds are the year 5138; as milliseconds they are 1973, long before any token.
+    // 10^11 seconds are in the year 5138; as milliseconds, in 1973, before any token.
     guard issuedAt < 100_000_000_000 else { throw .issuedAtInMilliseconds }
     return Int64(issuedAt)
   }
@@ -126,7 +123,7 @@ package struct ProviderToken: Sendable {
   private static func signature(
     from bytes: [UInt8]
   ) throws(CredentialError) -> P256.Signature {
-    // An ASN.1 form of just 64 bytes would need two numbers that are 24 bits short: never seen.
+    // A 64-byte ASN.1 form would need two numbers that are 24 bits short: never seen.
     let signature =
       bytes.count == 64 ? P256.Signature(raw: bytes) : P256.Signature(der: bytes)
     guard let signature else { throw .badSignatureForm }
@@ -134,8 +131,8 @@ package struct ProviderToken: Sendable {
   }
 }
 
-/// The JOSE header. A member of the wrong type counts as unusable, not as a broken document, so
-/// that the problem found is the precise one.
+/// The JOSE header. A member of the wrong type is unusable, not a broken document, so that the
+/// reported problem is precise.
 private struct Header: Decodable {
   var alg: String?
   var hasAlgorithm: Bool
@@ -157,7 +154,7 @@ private struct Header: Decodable {
   }
 }
 
-/// The claims that matter; `iat` as a number or as the number that a string of digits spells.
+/// `iat` may be a number or a string of digits.
 private struct Claims: Decodable {
   var iss: String?
   var iat: Double?

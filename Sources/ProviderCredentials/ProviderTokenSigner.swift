@@ -1,6 +1,6 @@
 package import TLS
 
-/// Makes provider tokens, for `pushrelay jwt`, the clients of this project and the tests.
+/// Makes provider tokens, for `pushrelay jwt`, this project's clients and tests.
 package struct ProviderTokenSigner: Sendable {
   /// The `kid` of the tokens.
   package let keyID: String
@@ -9,7 +9,6 @@ package struct ProviderTokenSigner: Sendable {
 
   private let privateKey: P256.PrivateKey
 
-  /// A signer with a key in memory.
   package init(
     keyID: String, teamID: String, privateKey: P256.PrivateKey
   ) throws(CredentialFileError) {
@@ -20,7 +19,7 @@ package struct ProviderTokenSigner: Sendable {
     self.privateKey = privateKey
   }
 
-  /// A signer with the key of a `.p8` file (PKCS#8 in PEM).
+  /// Reads the key from a `.p8` file (PKCS#8 in PEM).
   package init(
     keyID: String, teamID: String, keyFile path: String
   ) throws(CredentialFileError) {
@@ -37,11 +36,9 @@ package struct ProviderTokenSigner: Sendable {
     try self.init(keyID: keyID, teamID: teamID, privateKey: key)
   }
 
-  /// The token: header with `alg`, `kid`, `typ`; claims `iss`, `iat`; raw signature.
-  ///
-  /// - Parameter issuedAtSeconds: UNIX seconds. The token is good for an hour from then.
+  /// - Parameter issuedAtSeconds: UNIX seconds. The token is valid for an hour from then.
   package func token(issuedAtSeconds: Int64) throws(CredentialFileError) -> String {
-    // Both identifiers are plain letters and digits, so there is nothing to escape.
+    // The identifiers are letters and digits: nothing to escape.
     let header = #"{"alg":"ES256","kid":"\#(keyID)","typ":"JWT"}"#
     let claims = #"{"iss":"\#(teamID)","iat":\#(issuedAtSeconds)}"#
     let signed = Base64URL.encode(header.utf8) + "." + Base64URL.encode(claims.utf8)
@@ -56,12 +53,10 @@ package struct ProviderTokenSigner: Sendable {
 }
 
 extension CredentialFileError {
-  /// `keyID` has not the form of a key ID.
   static func badKeyID(_ keyID: String) -> Self {
     .value(name: "key ID", value: keyID, advice: "ten letters or digits are wanted")
   }
 
-  /// `teamID` has not the form of a team ID.
   static func badTeamID(_ teamID: String) -> Self {
     .value(name: "team ID", value: teamID, advice: "ten letters or digits are wanted")
   }

@@ -1,26 +1,23 @@
 import RelayCore
 
-/// A provider token whose signature, team, environment and time have been checked.
+/// A provider token whose signature, team, environment and time were checked.
 package struct VerifiedToken: Sendable, Hashable {
-  /// Which key signed it: an index into the ``ProviderKeys`` that verified it.
+  /// An index into the ``ProviderKeys`` that verified it.
   package let keyIndex: Int
   /// `iat`: UNIX seconds.
   package let issuedAtSeconds: Int64
 
-  /// How far `iat` may lie from now, on either side (Apple, "Establishing a token-based connection
-  /// to APNs"): one hour.
+  /// The most that `iat` may differ from now, either way (Apple, "Establishing a token-based
+  /// connection to APNs"): one hour.
   package static let lifetimeSeconds: Int64 = 3600
 
-  /// The last moment at which the token is good: UNIX milliseconds.
+  /// The last valid moment: UNIX milliseconds.
   package var expiresAtMilliseconds: Int64 {
     (issuedAtSeconds + Self.lifetimeSeconds) * 1000
   }
 
-  /// Whether the token is good at `now` (UNIX milliseconds), and if not, why.
-  ///
-  /// Apple asks for `iat` within one hour of now and names a reason for the past side only. Here
-  /// the future side gets the same one, ``CredentialError/issuedInFuture``, since what cures it
-  /// is the same: a new token.
+  /// The problem at `now` (UNIX milliseconds), if any. Apple names a reason only for an `iat` in
+  /// the past; one in the future gets the same reason, since a new token cures both.
   func problem(at now: Int64) -> CredentialError? {
     if now > expiresAtMilliseconds { return .expired }
     if now < (issuedAtSeconds - Self.lifetimeSeconds) * 1000 { return .issuedInFuture }
@@ -28,28 +25,27 @@ package struct VerifiedToken: Sendable, Hashable {
   }
 }
 
-/// Verifies provider tokens once and then knows them by their bytes.
+/// Verifies provider tokens once and then recognizes them by their bytes. Times are UNIX
+/// milliseconds.
 ///
-/// A value that one event loop owns. Two bounded caches: genuine tokens, and refusals, apart so
-/// that a flood of bad tokens cannot push out good ones. What depends on time is no part of
-/// either: it is decided anew at each look, from the token's `iat`. What depends on the keys is
-/// forgotten when they are replaced.
+/// A value that one event loop owns. Valid tokens and refusals have separate bounded caches, so
+/// that a flood of bad tokens cannot push out good ones. Time is checked on every use, from `iat`;
+/// both caches are emptied when the keys are replaced.
 package struct ProviderTokenVerifier: Sendable {
-  /// The keys in force.
   package private(set) var keys: ProviderKeys
-  /// Counts the replacements of ``keys``; what was verified under another number is void.
+  /// Counts the replacements of ``keys``; anything verified under another number is void.
   package private(set) var generation: UInt64 = 0
   /// The environment that this relay plays; `nil` takes keys of both.
   package let environment: ProviderEnvironment?
-  /// How many signatures have been computed, for metrics and tests.
+  /// The number of computed signatures, for metrics and tests.
   package private(set) var signatureChecks = 0
 
   private let cacheLimit: Int
   private var genuine: RecentTable<[UInt8], VerifiedToken>
   private var refused: RecentTable<[UInt8], CredentialError>
 
-  /// A verifier that remembers at most `cacheLimit` genuine tokens and as many refused ones, of
-  /// at most ``ProviderToken/maximumBytes`` bytes each.
+  /// Remembers at most `cacheLimit` valid tokens and as many refused ones, each of at most
+  /// ``ProviderToken/maximumBytes`` bytes.
   package init(
     keys: ProviderKeys,
     environment: ProviderEnvironment? = nil,
@@ -62,10 +58,8 @@ package struct ProviderTokenVerifier: Sendable {
     refused = RecentTable(limit: cacheLimit)
   }
 
-  /// How many tokens and refusals are remembered.
   var cachedCount: Int { genuine.count + refused.count }
 
-  /// Takes over newly loaded keys and forgets all verdicts.
   package mutating func replaceKeys(_ keys: ProviderKeys) {
     self.keys = keys
     generation += 1
@@ -73,12 +67,10 @@ package struct ProviderTokenVerifier: Sendable {
     refused = RecentTable(limit: cacheLimit)
   }
 
-  /// Checks the value of an `authorization` header, `bearer <JWT>`; an absent header is empty.
+  /// Checks an `authorization` header, `bearer <JWT>`; an absent one is empty.
   ///
-  /// The order of checks: form, key, team, environment, signature, time. An expired token is
-  /// therefore called expired only when it is genuine.
-  ///
-  /// - Parameter now: UNIX milliseconds.
+  /// The order: form, key, team, environment, signature, time. So only genuine tokens are reported
+  /// as expired.
   package mutating func verify(
     _ authorization: Span<UInt8>, now: Int64
   ) throws(CredentialError) -> VerifiedToken {
@@ -104,7 +96,7 @@ package struct ProviderTokenVerifier: Sendable {
     return token
   }
 
-  /// Everything about a token that does not depend on the time.
+  /// Everything that does not depend on the time.
   private mutating func authenticate(
     _ bytes: Span<UInt8>
   ) throws(CredentialError) -> VerifiedToken {
@@ -120,9 +112,8 @@ package struct ProviderTokenVerifier: Sendable {
     return VerifiedToken(keyIndex: index, issuedAtSeconds: token.issuedAtSeconds)
   }
 
-  /// Where the JWT lies in the header's value. The scheme is matched in any case, as RFC 9110
-  /// section 11.1 wants it; what Apple does is not known (docs/PROTOCOL.md, "Where Apple's text is
-  /// silent").
+  /// The range of the JWT. The scheme is matched in any case (RFC 9110 section 11.1); Apple's
+  /// behaviour is unknown (docs/PROTOCOL.md, "Where Apple's text is silent").
   private static func tokenRange(
     in authorization: Span<UInt8>
   ) throws(CredentialError) -> Range<Int> {
@@ -131,7 +122,7 @@ package struct ProviderTokenVerifier: Sendable {
     while start < end, isBlank(authorization[start]) { start += 1 }
     while end > start, isBlank(authorization[end - 1]) { end -= 1 }
     for letter in "bearer".utf8 {
-      // Bit 5 is all that tells the two cases of an ASCII letter apart.
+      // Bit 5 is the case of an ASCII letter.
       guard start < end, authorization[start] | 0x20 == letter else { throw .missing }
       start += 1
     }

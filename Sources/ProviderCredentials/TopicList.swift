@@ -2,7 +2,7 @@ import RelayCore
 
 /// The topics that a key or certificate covers, looked up without allocating.
 package struct TopicList: Sendable, Equatable {
-  /// The topics as configured: sorted by their bytes, no doubles.
+  /// Sorted by their bytes, without duplicates.
   package let names: [String]
   /// Whether a bundle ID also covers its suffixed topics (`com.example.app.voip`, …).
   package let coversSuffixes: Bool
@@ -13,7 +13,6 @@ package struct TopicList: Sendable, Equatable {
     .map { Array($0.utf8) }
   private static let locationSuffix = Array(PushType.location.topicSuffix.utf8)
 
-  /// A list of `names` in any order.
   package init(_ names: some Sequence<String>, coversSuffixes: Bool) {
     sorted = Set(names).map { Array($0.utf8) }.sorted { $0.lexicographicallyPrecedes($1) }
     self.names = sorted.map { String(decoding: $0, as: UTF8.self) }
@@ -30,8 +29,8 @@ package struct TopicList: Sendable, Equatable {
     return false
   }
 
-  /// Whether `topic` is one for location pushes, which only tokens may send (Apple, "Sending
-  /// notification requests to APNs").
+  /// Whether `topic` is for location pushes, which need a token (Apple, "Sending notification
+  /// requests to APNs").
   package static func isLocationTopic(_ topic: Span<UInt8>) -> Bool {
     hasSuffix(topic, locationSuffix)
   }
@@ -50,7 +49,7 @@ package struct TopicList: Sendable, Equatable {
     return false
   }
 
-  /// Negative, zero or positive as `name` is before, equal to or after `topic`.
+  /// Negative, zero or positive as `name` sorts before, with or after `topic`.
   private static func order(of name: [UInt8], to topic: Span<UInt8>) -> Int {
     let shared = min(name.count, topic.count)
     var index = 0
@@ -69,11 +68,8 @@ package struct TopicList: Sendable, Equatable {
 }
 
 extension Span<UInt8> {
-  /// Whether both hold the same bytes.
-  ///
-  /// Looks at every byte instead of stopping at the first difference: without the early exit the
-  /// compiler turns the loop into vector instructions, and the time says nothing about where a
-  /// guessed credential went wrong.
+  /// Compares all bytes without stopping at a difference: so the loop is compiled to vector
+  /// instructions, and its time tells nothing about a guessed credential.
   package func isEqual(to other: Span<UInt8>) -> Bool {
     guard count == other.count else { return false }
     var difference: UInt8 = 0
