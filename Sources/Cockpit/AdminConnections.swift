@@ -7,18 +7,17 @@ import RelayCore
 import RelayServer
 import Synchronization
 
-/// The connections of the admin listener on TCP. Those that have not shown the token are a
-/// stranger's, and strangers come in any number, say what they like and need not read the answer.
-///
-/// So when all places are taken the oldest stranger makes room for the next: whoever asks for
-/// `/health/live` is always let in. What each may cost is bounded by ``AdminChannel``.
+/// The connections of the admin listener on TCP. Those that have not shown the token are strangers:
+/// any number of them, with any input, and they may never read the answer. When all places are
+/// taken, the oldest stranger is closed for the next one, so that `/health/live` always answers.
+/// ``AdminChannel`` bounds the cost of each.
 final class AdminConnections: Sendable {
   private struct State {
-    /// By the order in which they came.
+    /// Numbered in order of arrival.
     var strangers: [ObjectIdentifier: (number: Int, channel: any Channel)] = [:]
     var known: Set<ObjectIdentifier> = []
     var last = 0
-    /// The most strangers since memory was given back.
+    /// The most strangers since memory was last given back.
     var most = 0
   }
 
@@ -28,7 +27,7 @@ final class AdminConnections: Sendable {
     state.withLock { $0.known.contains(ObjectIdentifier(channel)) }
   }
 
-  /// It has shown the token.
+  /// The connection has shown the token.
   func welcome(_ channel: any Channel) {
     let id = ObjectIdentifier(channel)
     state.withLock { state in
@@ -54,7 +53,7 @@ final class AdminConnections: Sendable {
     let isOver = state.withLock { state -> Bool in
       state.strangers[id] = nil
       state.known.remove(id)
-      // Somebody may look for ever, such as a monitor.
+      // Some may stay for ever, such as a monitor.
       guard state.most >= Limits.adminStrangers, state.strangers.count <= state.most / 8 else {
         return false
       }
@@ -65,18 +64,18 @@ final class AdminConnections: Sendable {
   }
 }
 
-/// A connection of the admin API. One request at a time: little is read at once, nothing while an
-/// answer is unread, and whoever takes none of it is ended.
+/// A connection of the admin API, with one request at a time. It reads little at once and nothing
+/// while an answer is unread, and ends when the peer reads none of the answer.
 struct AdminChannel: ServerChildChannel {
   let http: HTTP1Channel
-  /// nil on the Unix socket, where there are no strangers.
+  /// nil on the Unix socket, which has no strangers.
   let connections: AdminConnections?
 
   func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<HTTP1Channel.Value> {
     connections?.add(channel)
     do {
       let options = channel.syncOptions
-      // What is read at once is taken apart at once, into many times its size.
+      // All input is parsed at once, into many times its size.
       try options?.setOption(
         .recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: Limits.adminReadBytes))
       try options?.setOption(.maxMessagesPerRead, value: 1)
@@ -98,7 +97,7 @@ struct AdminChannel: ServerChildChannel {
   }
 }
 
-/// Ends a connection whose peer takes nothing of what it is told.
+/// Ends a connection whose peer reads nothing of its answers.
 private final class UnreadAnswers: ChannelInboundHandler {
   typealias InboundIn = NIOAny
 

@@ -4,7 +4,7 @@ import RelayCore
 import RelayServer
 
 extension NotificationLife {
-  /// As the admin API tells it: with its device, and in one sentence what became of it.
+  /// With what only the admin API tells: the device, and the outcome in one sentence.
   init?(_ life: Relay.Life) {
     self.init(life.steps, warnings: life.note.warnings, traceParent: life.note.traceParent)
     device = life.device.description

@@ -3,7 +3,6 @@ import Hummingbird
 import Primitives
 import RelayServer
 
-/// The clock, and the states that the relay can be taken back to.
 struct ClockRoutes {
   let relay: Relay
 
@@ -127,8 +126,8 @@ extension Refusal {
   }
 }
 
-/// The body of `POST /v1/clock/advance`: `{"by":"1h"}`, `{"to":1795…}` or `{"next":true}`, and
-/// `"from"`: the time that the caller believes it is.
+/// The body of `POST /v1/clock/advance`: `{"by":"1h"}`, `{"to":1795…}` or `{"next":true}`; `"from"`
+/// is the time that the caller expects it to be.
 struct AdvanceWish: Equatable, Sendable {
   enum Goal: Equatable, Sendable {
     case by(Interval)

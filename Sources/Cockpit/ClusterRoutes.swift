@@ -2,7 +2,6 @@ import AdminAPI
 import Hummingbird
 import RelayServer
 
-/// The nodes of a cluster, and which of them has what.
 struct ClusterRoutes {
   let relay: Relay
 

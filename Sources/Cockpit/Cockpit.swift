@@ -14,8 +14,8 @@ import ServiceLifecycle
 import Synchronization
 
 /// The relay's admin API: HTTP/1.1 and JSON (docs/ADMIN.md), on a Unix socket that only its owner
-/// may use, and on TCP for those who have the token, with a page for people. Off the hot path: what
-/// it asks comes to the event loops as questions and events.
+/// may use, and on TCP with a token, with a page for people. Off the hot path: it reaches the event
+/// loops as questions and events.
 ///
 /// Instants are integers, UNIX milliseconds; lengths of time are texts such as `1h30m`. Errors are
 /// `{"reason":"ClockMoved","message":"what to do"}`.
@@ -26,8 +26,8 @@ package struct Cockpit: Service {
   private let onReady: @Sendable (RelayConfiguration.Endpoint?) -> Void
   let epoch: Epoch
 
-  /// - Parameter onReady: told where it really listens on TCP, nil for nowhere, once the socket is
-  ///   there, or it is known that there will be none.
+  /// - Parameter onReady: called with the real TCP address, or nil, when the listeners are open or
+  ///   known to be impossible.
   package init(
     relay: Relay, configuration: RelayConfiguration, logger: Logger,
     onReady: @escaping @Sendable (RelayConfiguration.Endpoint?) -> Void
@@ -39,15 +39,15 @@ package struct Cockpit: Service {
     epoch = Epoch(relay)
   }
 
-  /// Where a relay with this state directory has its socket, and the token for TCP.
+  /// The socket of a relay with this state directory, and its token for TCP.
   package static func socketPath(state: String) -> String { state + "/admin.sock" }
   package static func tokenPath(state: String) -> String { state + "/admin.token" }
 
-  /// What a socket's address holds on Linux (`sun_path`, unix(7)), but for the zero at its end.
+  /// The size of a socket address on Linux (`sun_path`, unix(7)), less its final zero.
   package static let longestPathBytes = 107
 
-  /// Serves until it is told to shut down. The relay does without what cannot be opened, but for an
-  /// address that the configuration asks for.
+  /// Serves until shutdown. The relay goes on without a socket that cannot be opened; an address
+  /// from the configuration that cannot be opened is an error.
   package func run() async throws {
     let (listeners, ready) = AsyncStream.makeStream(of: RelayConfiguration.Endpoint?.self)
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -66,7 +66,7 @@ package struct Cockpit: Service {
 
   // MARK: The listeners
 
-  /// Told of each listener that is there, or cannot be.
+  /// Called for each listener that is open, or cannot be.
   private typealias Ready = AsyncStream<RelayConfiguration.Endpoint?>.Continuation
 
   private func runSocket(_ ready: Ready) async throws {
@@ -130,7 +130,7 @@ package struct Cockpit: Service {
     }
   }
 
-  /// Whoever sends half a request, or none, is not waited for; an answer may last.
+  /// Ends connections with half a request or none; an answer may take long.
   private func server(_ connections: AdminConnections?) -> HTTPServerBuilder {
     let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
       maxHeaderFieldSize: Limits.adminHeaderBytes, maxHeaderListSize: Limits.adminHeaderBytes,
@@ -150,7 +150,7 @@ package struct Cockpit: Service {
     return quiet
   }
 
-  /// Why there can be no socket; what an earlier run has left behind is removed.
+  /// Why there can be no socket. Removes the one that an earlier run has left.
   private func problem(_ path: String) async -> String? {
     guard path.utf8.count <= Self.longestPathBytes else {
       return "its path has more than \(Self.longestPathBytes) bytes; choose a shorter --state"
@@ -174,17 +174,14 @@ package struct Cockpit: Service {
 
   // MARK: The routes
 
-  /// All routes, without a listener.
-  ///
-  /// - Parameter guarded: who must show the token, and the names that a request must have; nil for
-  ///   whoever reaches the socket.
+  /// - Parameter guarded: the token check and the allowed host names; nil for the Unix socket.
   func router(guarded: (guard: Guard, hosts: Set<String>)?) -> Router<AdminContext> {
     let router = Router(context: AdminContext.self)
     let known = KnownRoutes()
     router.middlewares.add(Refusals(known: known))
     if let guarded { router.middlewares.add(OwnPages(hosts: guarded.hosts)) }
-    // Needs no token. The router asks the guard about all that is added behind it, however it is
-    // spelled, and about what is no route.
+    // These need no token. The router asks the guard about all routes added after it, however they
+    // are spelled, and about unknown ones.
     MetricsRoutes(relay: relay, version: Version.number).add(to: router)
     PageRoutes().add(to: router)
     if let guarded { router.middlewares.add(guarded.guard) }
@@ -207,8 +204,8 @@ package struct Cockpit: Service {
   }
 }
 
-/// Tells the cursors of this run from those of every other one, and of what was before the relay
-/// was taken back to a checkpoint.
+/// Tells cursors of this run from those of other runs, and from those before a return to a
+/// checkpoint.
 struct Epoch: Sendable {
   private let start: String
   private let relay: Relay
@@ -218,20 +215,19 @@ struct Epoch: Sendable {
     start = "e" + String(UInt64(Date().timeIntervalSince1970 * 1000), radix: 36)
   }
 
-  /// As it stands before the hyphen of a cursor.
+  /// The part of a cursor before the hyphen.
   var text: String { relay.rewindCount == 0 ? start : "\(start).\(relay.rewindCount)" }
 
   func cursor(_ position: some BinaryInteger) -> String { "\(text)-\(position)" }
 
-  /// Of a list whose cursors are moments: in a cluster they are good for all nodes.
+  /// For lists whose cursors are moments: in a cluster they are valid on all nodes.
   var listText: String { relay.nodeName == nil ? text : "all" }
 
   func listCursor(_ moment: Instant) -> String { "\(listText)-\(moment.milliseconds)" }
 }
 
-/// The token for the admin listener on TCP.
 package enum AdminToken {
-  /// Reads it; makes one, for its owner only, if there is none.
+  /// Reads the token; makes one, for its owner only, if there is none.
   package static func read(_ path: String) throws -> String {
     if let data = FileManager.default.contents(atPath: path),
       let text = String(bytes: data, encoding: .utf8)

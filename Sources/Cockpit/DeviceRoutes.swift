@@ -4,7 +4,6 @@ import Primitives
 import RelayCore
 import RelayServer
 
-/// Phones, the policy, and the numbers of the whole relay.
 struct DeviceRoutes {
   let relay: Relay
   let version: String
@@ -66,7 +65,7 @@ struct DeviceRoutes {
     return policy
   }
 
-  /// A policy for one device; nil for that of all.
+  /// Sets the policy of one device; nil returns it to the common one.
   private func change(
     to policy: SilentPolicy?, of device: DeviceID
   ) async throws -> DeviceStatus {
@@ -129,9 +128,9 @@ struct DeviceRoutes {
     var connections: Int
     var addsUp: Bool
     var counters: CountersBody
-    /// Which node of a cluster has answered.
+    /// The cluster node that answered.
     var node: String?
-    /// Parts of the API that this build does not have.
+    /// Parts of the API that this build lacks.
     var missing: [String] = []
   }
 
@@ -150,7 +149,6 @@ struct DeviceRoutes {
   }
 }
 
-/// What a relay has done, in few numbers.
 struct CountersBody: Encodable, Equatable, Sendable {
   var received: Int
   var restored: Int
@@ -162,7 +160,6 @@ struct CountersBody: Encodable, Equatable, Sendable {
   var waiting: Int
   var inSlots: Int
   var inFlight: Int
-  /// Where all of them are, in words.
   var balance: String
 
   init(_ counters: ShardCounters) {
@@ -183,7 +180,6 @@ struct CountersBody: Encodable, Equatable, Sendable {
 }
 
 extension RequestContext {
-  /// The device in a path.
   func device() throws(Refusal) -> DeviceID {
     guard let id = parameters.get("id").flatMap({ DeviceID($0) }) else {
       throw Refusal(400, "BadDeviceId", "a device's id is a UUID")

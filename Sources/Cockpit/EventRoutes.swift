@@ -7,23 +7,20 @@ import RelayFaults
 import RelayServer
 import ServiceLifecycle
 
-/// What happens, as server-sent events, or as lines of JSON.
-///
-/// A reader that is slow, or a relay that is fast, gives gaps, never a growing queue: of what has
-/// come meanwhile, the newest is told.
+/// Events as they happen: server-sent events, or lines of JSON. When events come faster than they
+/// are read, the reader gets a gap and then the newest, never a growing queue.
 struct EventRoutes {
   let relay: Relay
   let epoch: Epoch
 
-  /// Events in one piece of an answer, and how often there is one: so many that a page can show
-  /// them, so few that the relay does not feel it.
+  /// The events in one piece, and the pause between pieces: enough for a page, cheap for the relay.
   private static let itemsPerPiece = 100
   private static let pause = Duration.milliseconds(50)
-  /// How far behind a reader may be before it is told of a gap.
+  /// How far a reader may fall behind before it gets a gap.
   private static let backlog: UInt64 = 1000
   private static let statsPause = Duration.milliseconds(250)
   private static let quietPause = Duration.seconds(5)
-  /// Heads of lives that a reader's own list holds.
+  /// Lives that a reader's own cache holds.
   private static let heads = 20_000
 
   func add(to router: Router<AdminContext>) {
@@ -45,14 +42,14 @@ struct EventRoutes {
           do {
             try await teller.run(&writer)
           } catch {
-            // Whoever listened has gone.
+            // The reader has gone.
           }
           try await writer.finish(nil)
         })
     }
   }
 
-  /// Where a reader begins: behind the event that it has seen last, or now.
+  /// The position after the last event that the reader has seen, or now.
   private func start(_ request: Request, _ feed: EventFeed) async throws -> UInt64 {
     let header = request.headers[.init("Last-Event-ID")!].flatMap { $0.isEmpty ? nil : $0 }
     guard let last = header ?? request.parameter("since") else { return await feed.position }
@@ -70,13 +67,12 @@ struct EventRoutes {
   /// One reader.
   private struct Teller {
     let relay: Relay
-    /// In which the stream began, and ends: behind its last cursor nothing comes any more.
+    /// The epoch in which the stream began; it ends with it.
     let epoch: String
     let feed: EventFeed
     var position: UInt64
     let isLines: Bool
     let device: DeviceID?
-    /// This node's name, if it is one of a cluster.
     let own: String?
     var heads: [UniqueID: Relay.Life] = [:]
     var lastStats: CountersBody?
@@ -89,7 +85,7 @@ struct EventRoutes {
       defer { Task { [feed] in await feed.forget(id) } }
       await relay.feeds.follow(feed)
       try await tellStats(&writer)
-      // A tick for what is told though nothing happens.
+      // Wakes for what is sent although nothing happens.
       let ticks = AsyncStream<Void> { continuation in
         let task = Task {
           while !Task.isCancelled {
@@ -111,7 +107,7 @@ struct EventRoutes {
       let rewindCount = relay.rewindCount
       for await _ in wakes.cancelOnGracefulShutdown() {
         guard relay.rewindCount == rewindCount else {
-          // What was told before never was: the next cursor is of another epoch.
+          // Earlier events are undone: the next cursor is of another epoch.
           return try await write(&writer, "bye", ["reason": "rewound"])
         }
         if try await tellItems(&writer) { try await Task.sleep(for: pause) }
@@ -120,7 +116,7 @@ struct EventRoutes {
       try await write(&writer, "bye", ["reason": "shutdown"])
     }
 
-    /// Answers whether there was anything.
+    /// Returns whether there was anything.
     private mutating func tellItems(_ writer: inout any ResponseBodyWriter) async throws -> Bool {
       let end = await feed.position
       var dropped: UInt64 = 0
@@ -158,7 +154,7 @@ struct EventRoutes {
         guard device == nil || change.device == device else { return }
         try append("device", DeviceEvent(change))
       case .rewound:
-        // Every reader is told with `bye` and begins again.
+        // Every reader is told by `bye` and starts again.
         break
       case .fault(let hit):
         guard device == nil else { return }
@@ -170,7 +166,7 @@ struct EventRoutes {
       }
     }
 
-    /// Whose it is: known from its beginning, or asked for.
+    /// The event's notification, from the cache or the relay.
     private mutating func life(of event: DeliveryEvent) async -> Relay.Life? {
       if let life = Relay.Life([event]) {
         if heads.count >= EventRoutes.heads { heads.removeAll() }
@@ -245,7 +241,7 @@ struct EventRoutes {
     }
   }
 
-  /// In a cluster each event says where it has happened.
+  /// Adds the node of a cluster on which the event happened.
   private struct OfNode<Body: Encodable>: Encodable {
     private enum Key: String, CodingKey { case node }
 

@@ -5,7 +5,7 @@ import RelayCore
 import RelayFaults
 import RelayServer
 
-/// Things that go wrong when they are told to, counted, so that a test can assert that they did.
+/// Failures on purpose, counted, so that a test can assert them.
 struct FaultRoutes {
   let relay: Relay
 

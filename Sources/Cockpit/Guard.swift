@@ -3,11 +3,11 @@ import HTTPTypes
 import Hummingbird
 import ProviderCredentials
 
-/// What holds for everybody on the admin listener on TCP. Localhost is not private: a page from
-/// anywhere can make a browser ask it, under any name that leads there. So the name must be one
-/// that is expected, and a request from a page must be from our own.
+/// Checks for everyone on the admin listener on TCP. Localhost is not private: a page from anywhere
+/// can make a browser send requests to it, under any name that resolves to it. So the host must be
+/// an expected name, and a request from a page must come from our own page.
 struct OwnPages: RouterMiddleware {
-  /// Names by which the listener is called, without ports.
+  /// Without ports.
   let hosts: Set<String>
 
   func handle(
@@ -42,7 +42,7 @@ struct OwnPages: RouterMiddleware {
   }
 
   /// The name in `NAME`, `NAME:PORT`, `[IPV6]` or `[IPV6]:PORT` (RFC 3986 section 3.2), in lower
-  /// case; nil for whatever else.
+  /// case; nil for anything else.
   static func name(_ authority: some StringProtocol) -> String? {
     let form = /(?:([a-z0-9._-]+)|\[([0-9a-f.]*:[0-9a-f.:]*)\])(?::[0-9]{1,5})?/
     guard let match = authority.lowercased().wholeMatch(of: form) else { return nil }
@@ -50,12 +50,10 @@ struct OwnPages: RouterMiddleware {
   }
 }
 
-/// Who may use the routes that are added behind it, and whatever is no route: whoever shows the
-/// token of the state directory. What changes anything is JSON, which a plain form of another page
-/// cannot send.
+/// Lets requests with the token of the state directory reach the routes added after it, and unknown
+/// routes. Changes must be JSON, which a plain form on another page cannot send.
 struct Guard: RouterMiddleware {
   let token: String
-  /// Told of connections that have shown it.
   let connections: AdminConnections
 
   func handle(
@@ -70,12 +68,11 @@ struct Guard: RouterMiddleware {
         "send 'authorization: bearer TOKEN'; the token is in admin.token of the state directory")
     }
     connections.welcome(context.channel)
-    // A method that is not there is told so (405), whatever it says of its body.
+    // A wrong method is answered 405 whatever its body is.
     if context.endpointPath != nil { try checkType(request) }
     return try await next(request, context)
   }
 
-  /// Reading needs no body; what changes something says that it is JSON.
   private func checkType(_ request: Request) throws {
     guard ![.get, .head, .delete].contains(request.method) else { return }
     let type = request.headers[.contentType] ?? ""

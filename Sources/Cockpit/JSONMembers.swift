@@ -1,10 +1,10 @@
 import AdminAPI
 import RelayCore
 
-/// A JSON object of which every member is known.
+/// A JSON object whose members must all be known.
 struct JSONMembers {
   private let tree: JSONTree
-  /// What the names of fields begin with in refusals.
+  /// The prefix of field names in refusals.
   private let prefix: String
 
   init(_ bytes: [UInt8], known: Set<String>) throws {
@@ -41,7 +41,6 @@ struct JSONMembers {
     return "the body is one JSON object"
   }
 
-  /// The names of all members.
   var names: [String] {
     guard case .object(let members) = tree.value else { return [] }
     return members.map(\.key).sorted()
@@ -74,7 +73,7 @@ struct JSONMembers {
 
   func integer(_ key: String) throws -> Int64? {
     guard let value = tree[key] else { return nil }
-    // Not by way of a `Double` alone, which has no whole numbers beyond 2^53 one by one.
+    // Not through `Double` alone, which cannot hold every whole number above 2^53.
     guard case .number(let number) = value.value,
       let integer = Int64(String(decoding: value.source, as: UTF8.self)) ?? Int64(exactly: number)
     else { throw Refusal.body("\(key) is a whole number below 2^63", field: prefix + key) }

@@ -1,7 +1,7 @@
 import AdminAPI
 import RelayServer
 
-/// An answer that says what it lacks, where nodes of a cluster have not answered.
+/// An answer with the nodes and stripes of a cluster that it lacks.
 struct Lacking<Body: Encodable>: Encodable {
   let body: Body
   let missing: Missing
@@ -18,7 +18,7 @@ struct Lacking<Body: Encodable>: Encodable {
 }
 
 extension Refusal {
-  /// 503: somebody who would know, or has something to do, did not answer.
+  /// 503: a node that has the answer, or has to act, did not answer.
   init(_ missing: Missing) {
     let nodes = missing.nodes.map { "node \($0) does not answer" }
     let stripes = missing.stripes.map { "stripe \($0) has no node" }
@@ -28,7 +28,6 @@ extension Refusal {
 }
 
 extension Relay.DevicePlace {
-  /// As `cursor` gives it.
   init(cursor text: String) throws(Refusal) {
     let parts = text.split(separator: "-", omittingEmptySubsequences: false)
     guard parts.count == 3, let node = UInt16(parts[0]), let loop = Int(parts[1]),

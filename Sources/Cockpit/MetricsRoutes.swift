@@ -6,8 +6,8 @@ import Primitives
 import RelayCore
 import RelayServer
 
-/// What monitoring asks: whether it lives, whether it is ready, and its numbers in the text format
-/// of Prometheus. No token, device or id is ever a label.
+/// For monitoring: liveness, readiness and numbers in Prometheus's text format. Labels never hold a
+/// token, a device or an id.
 struct MetricsRoutes {
   let relay: Relay
   let version: String
@@ -80,7 +80,6 @@ struct MetricsRoutes {
     text.add("provider_requests_total", .counter, "Answers to pushes", samples)
   }
 
-  /// By kind, and by topic where that is asked for.
   private static func received(_ metrics: RelayMetrics) -> [MetricsText.Sample] {
     guard metrics.namedTopics > 0 else {
       return [
@@ -177,7 +176,7 @@ struct MetricsText {
 
   private(set) var text = ""
 
-  /// - Parameter prefix: of the name; the names for processes have none.
+  /// - Parameter prefix: of the name; the names for processes have none of ours.
   mutating func add(
     _ name: String, _ kind: Kind, _ help: String, _ samples: [Sample], prefix: String = "pushrelay_"
   ) {
@@ -186,9 +185,7 @@ struct MetricsText {
     for (labels, value) in samples { line(name, labels, value) }
   }
 
-  /// Adds a histogram.
-  ///
-  /// - Parameter unit: how many seconds a unit of its values is.
+  /// - Parameter unit: of the values, in seconds.
   mutating func add(
     _ name: String, _ help: String, unit: Double, _ samples: [(labels: Labels, value: Histogram)]
   ) {
@@ -216,15 +213,15 @@ struct MetricsText {
     text += " \(Self.number(value))\n"
   }
 
-  /// Whole numbers without a fraction; microseconds are exact enough for the others.
+  /// Whole numbers have no fraction; others are rounded to microseconds.
   private static func number(_ value: Double) -> String {
     if let whole = Int64(exactly: value) { return String(whole) }
     return "\((value * 1e6).rounded() / 1e6)"
   }
 }
 
-/// What Prometheus calls process metrics (Prometheus, "Writing client libraries"), from Linux's
-/// `/proc/self`; nothing on other systems.
+/// Prometheus's process metrics (Prometheus, "Writing client libraries"), from Linux's
+/// `/proc/self`; none on other systems.
 enum ProcessMetrics {
   static func add(to text: inout MetricsText) {
     func gauge(_ name: String, _ kind: MetricsText.Kind, _ help: String, _ value: Double?) {

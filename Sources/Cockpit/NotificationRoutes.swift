@@ -4,7 +4,6 @@ import Primitives
 import RelayCore
 import RelayServer
 
-/// Lives of notifications, and what was refused.
 struct NotificationRoutes {
   let relay: Relay
   let epoch: Epoch
@@ -31,21 +30,19 @@ struct NotificationRoutes {
     }
   }
 
-  /// One life, by an id as a text.
   func body(named text: String) async throws -> Lacking<NotificationLife> {
     guard let id = UniqueID(text) else {
       throw Refusal(400, "BadId", "a notification's id is a UUID: apns-id or apns-unique-id")
     }
     let found = await relay.life(of: id)
     guard let life = found.value, let body = await body(of: life) else {
-      // Whoever does not answer may know it.
+      // A node that does not answer may know it.
       guard found.missing.isEmpty else { throw Refusal(found.missing) }
       throw Refusal.missing("UnknownNotification", "no such notification in the relay's log")
     }
     return Lacking(body, found.missing)
   }
 
-  /// One life, with its token.
   func body(of life: Relay.Life) async -> NotificationLife? {
     var body = NotificationLife(life)
     body?.token = await token(of: life) ?? ""
@@ -53,7 +50,7 @@ struct NotificationRoutes {
   }
 
   private func token(of life: Relay.Life) async -> String? {
-    // Of a device whose node is away it is not known.
+    // Unknown for a device whose node is away.
     let report = try? await relay.report(of: life.device)
     return report?.apps.first { $0.topic == life.topic }?.token.hexadecimal
   }
@@ -80,7 +77,7 @@ struct NotificationRoutes {
       filter.device = app.device
       filter.topic = app.topic.description
     }
-    // A state is known only of a whole life: more are looked at than are wanted.
+    // The state is known only from the whole life: read more than are wanted.
     let lives = await relay.lives(filter, limit: state == nil ? limit + 1 : 1000)
     missing.formUnion(lives.missing)
     let bodies = lives.value.compactMap(NotificationLife.init).filter {

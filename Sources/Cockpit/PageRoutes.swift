@@ -2,9 +2,8 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// The page and what it loads: compiled in, so that a copied binary still has them.
+/// The page and its files: compiled in, so that a copied binary still has them.
 struct PageRoutes {
-  /// The page loads what stands beside it, and nothing from anywhere else.
   private static let policy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     + "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -20,7 +19,7 @@ struct PageRoutes {
     ("/openapi.json", "application/json", PackageResources.openapi_json),
   ]
 
-  /// What no browser has a use for is not sent: comments and indentation.
+  /// Leaves out comments and indentation.
   private static func served(_ source: [UInt8]) -> ByteBuffer {
     let lines = String(decoding: source, as: UTF8.self).split(separator: "\n")
       .map { $0.drop { $0 == "\t" } }

@@ -6,8 +6,8 @@ import RelayCore
 import RelayServer
 import ServiceLifecycle
 
-/// A test's phone over plain HTTP/1.1, so that whatever can `fetch` can be one. Like the device API
-/// (docs/PROTOCOL.md), but nobody needs a device's secret here.
+/// A test's phone over plain HTTP/1.1, for any client that can `fetch`. Like the device API
+/// (docs/PROTOCOL.md), but without a device's secret.
 struct PhoneRoutes {
   let relay: Relay
 
@@ -65,13 +65,12 @@ struct PhoneRoutes {
     }
   }
 
-  /// Writes every line of a stream until either side ends it.
   private static func write(
     _ stream: AdminStream, of relay: Relay, while request: Request,
     to writer: inout any ResponseBodyWriter
   ) async {
     do {
-      // A phone that has gone is noticed though nothing is to be said to it.
+      // Notices a phone that has gone even when there is nothing to send.
       try await request.body.consumeWithCancellationOnInboundClose { _ in
         for await line in stream.lines.cancelOnGracefulShutdown() {
           try await writer.write(ByteBuffer(bytes: line.bytes))
@@ -79,14 +78,14 @@ struct PhoneRoutes {
         }
       }
     } catch {
-      // It has gone.
+      // The phone has gone.
     }
     await relay.hangUp(stream)
   }
 }
 
 extension Refusal {
-  /// What a device would hear.
+  /// The refusal that a device would get.
   fileprivate init(_ answer: DeviceAnswer?) {
     guard let answer else {
       self = DeviceRoutes.unknown
@@ -102,7 +101,6 @@ extension Refusal {
 }
 
 extension RequestContext {
-  /// The topic in a path.
   fileprivate func topic() throws(Refusal) -> Topic {
     guard let topic = parameters.get("topic").flatMap({ Topic($0) }) else {
       throw Refusal(

@@ -6,7 +6,6 @@ import ProviderCredentials
 import RelayCore
 import RelayServer
 
-/// Pushes as a provider would send them, and what is odd about them.
 struct PushRoutes {
   let relay: Relay
 
@@ -110,7 +109,7 @@ struct PushRoutes {
     return verdict
   }
 
-  /// The token and topic of a device's app; a token stands for itself.
+  /// The token and topic of a device's app; a token is returned as it is.
   private func target(
     _ to: String, _ topic: String?
   ) async throws -> (token: String, topic: String?) {
@@ -130,7 +129,7 @@ struct PushRoutes {
 }
 
 /// The body of `POST /v1/push`: `{"to":…,"topic":…,"headers":{…},"payload":{…}}`. The payload is
-/// taken as it stands, byte by byte.
+/// used byte by byte as written.
 struct PushWish {
   private(set) var to: String?
   private(set) var topic: String?
@@ -157,13 +156,11 @@ struct PushWish {
     }
   }
 
-  /// The trace that it is a part of.
   var traceParent: TraceParent? {
     let field = draft.headers.last { $0.name == FieldName.traceParent.wireName }
     return field.flatMap { TraceParent(Array($0.value.utf8).span) }
   }
 
-  /// A value as it is written.
   private struct Value {
     let bytes: [UInt8]
     let isString: Bool
@@ -175,7 +172,7 @@ struct PushWish {
       return text
     }
 
-    /// Of a header: a text, or a number as it is written, such as a priority.
+    /// A header value: a text, or a number as written, such as a priority.
     func field(_ name: String) throws(Refusal) -> String {
       guard let first = bytes.first, first == UInt8(ascii: "-") || (0x30...0x39).contains(first)
       else {

@@ -5,7 +5,6 @@ import RelayCore
 import RelayRecording
 import RelayServer
 
-/// Recordings that are begun and ended while the relay runs, and its past.
 struct RecordingRoutes {
   let relay: Relay
 
@@ -44,7 +43,7 @@ struct RecordingRoutes {
     router.get("/v1/state") { request, _ in try await state(request) }
   }
 
-  /// A device as it was at a past moment, from the recording that is being written.
+  /// A device at a past moment, from the running recording.
   private func state(_ request: Request) async throws -> Response {
     guard let text = request.parameter("at"), let at = Int64(text) else {
       throw Refusal.body("at is a moment in UNIX milliseconds", field: "at")

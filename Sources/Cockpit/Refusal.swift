@@ -7,10 +7,10 @@ import RelayServer
 import Synchronization
 
 extension Refusal {
-  /// A value as it is wanted; nil when there is none, and 400 when it is something else.
+  /// Converts a text; nil for nil, 400 when it cannot be converted.
   ///
   /// - Parameters:
-  ///   - field: the member or parameter; the last part of it is its name in the message.
+  ///   - field: the member or parameter; its last part is its name in the message.
   ///   - wanted: what it must be, such as "is a text".
   static func read<Value>(
     _ text: String?, _ field: String, _ wanted: String, _ make: (String) -> Value?
@@ -20,7 +20,7 @@ extension Refusal {
     throw .body("\(field.split(separator: ".").last ?? "") \(wanted)", field: field)
   }
 
-  /// One of several words, which must be there.
+  /// A required word, one of several.
   static func read<Value: CaseIterable>(
     _ text: String?, _ field: String, oneOf name: (Value) -> String
   ) throws(Refusal) -> Value {
@@ -45,23 +45,18 @@ extension Refusal {
     }
   }
 
-  /// 400: the body or a parameter is not what is wanted.
   static func body(_ message: String, field: String? = nil) -> Refusal {
     Refusal(400, "BadBody", message, field: field)
   }
 
-  /// 503: the relay is not there yet, or not any more.
   static let notReady = Refusal(503, "NotReady", "the relay is starting or ending; try again")
 
-  /// 503: another node has what is asked for.
   init(_ away: NodeAway) { self.init(503, "NodeAway", "\(away); try again") }
 
-  /// 404: there is no such thing.
   static func missing(_ reason: String, _ message: String) -> Refusal {
     Refusal(404, reason, message)
   }
 
-  /// 409: the relay is not in the state for it.
   static func conflict(
     _ reason: String, _ message: String, waitingFor: [String]? = nil
   ) -> Refusal {
@@ -69,7 +64,7 @@ extension Refusal {
   }
 }
 
-/// Makes an answer of every error, in the one form that all have.
+/// Turns every error into an answer of the same form.
 struct Refusals: RouterMiddleware {
   let known: KnownRoutes
 
@@ -114,7 +109,6 @@ final class KnownRoutes: Sendable {
     routes.withLock { $0 = known.map { ($0.method, $0.path.split(separator: "/")) } }
   }
 
-  /// The methods with which a path exists.
   func methods(of path: String) -> [String] {
     let parts = path.split(separator: "/")
     return routes.withLock { routes in
@@ -129,8 +123,8 @@ final class KnownRoutes: Sendable {
 }
 
 extension Response {
-  /// Says that no other request is read from this connection: whoever does not hear that sends its
-  /// next one into it (RFC 9112 section 9.6).
+  /// Announces that this connection is read no further; without it a client would send its next
+  /// request into it (RFC 9112 section 9.6).
   mutating func endConnection() { headers[.connection] = "close" }
 
   init(_ status: HTTPResponse.Status = .ok, json value: some Encodable) throws {
@@ -141,14 +135,12 @@ extension Response {
 }
 
 extension Request {
-  /// The most that a body may have, on all routes.
   static let bodyBytes = 65_536
 
-  /// The whole body.
   func bytes() async throws -> [UInt8] { try await Self.bytes(of: body) }
 
-  /// Answers by what the body says; whoever hangs up meanwhile is not waited for. To see that, the
-  /// connection is read to its end: no other request comes on it.
+  /// Answers by the body, and stops when the client hangs up. To notice that, the connection is
+  /// read to its end: no other request comes on it.
   func whileConnected(
     _ answer: ([UInt8]) async throws -> Response
   ) async throws -> Response {
@@ -178,7 +170,7 @@ extension Request {
     return bytes
   }
 
-  /// A parameter of the query; nil when there is none or it is empty.
+  /// A query parameter; nil when it is absent or empty.
   func parameter(_ name: String) -> String? {
     uri.queryParameters[Substring(name)].map(String.init).flatMap { $0.isEmpty ? nil : $0 }
   }
@@ -193,7 +185,6 @@ extension Request {
   }
 }
 
-/// What is known of a request beside itself.
 struct AdminContext: RequestContext {
   var coreContext: CoreRequestContextStorage
   let channel: any Channel
@@ -205,7 +196,7 @@ struct AdminContext: RequestContext {
 }
 
 extension RequestContext {
-  /// The name in a path: letters, digits and hyphens, so that it can be a file's.
+  /// The name in a path: letters, digits and hyphens, so that it can be a file name.
   func name() throws(Refusal) -> String {
     let name = parameters.get("name") ?? ""
     let isGood = name.utf8.allSatisfy { byte in

@@ -6,9 +6,9 @@ import RelayServer
 
 /// Waits until something has happened, and says why not.
 ///
-/// A wait looks at what has already happened first, so that nothing can come between a push and the
-/// wait for it. What it looks at again is told by the feed; it does not poll. In a cluster it looks
-/// at all nodes, and the feed tells of all: nothing of a wait is left on them when it ends.
+/// A wait first looks at the past, so that nothing can come between a push and the wait for it. The
+/// feed says when to look again; there is no polling. In a cluster it looks at all nodes and the
+/// feed covers all of them; an ended wait leaves nothing on them.
 struct WaitRoutes {
   let relay: Relay
   let epoch: Epoch
@@ -71,7 +71,7 @@ struct WaitRoutes {
     if let met = met(finding, wish, since: start) { return met }
     if finding.isHopeless { return try over(finding, wish, since: start) }
     if relay.nodeName != nil, wish.timeout > .milliseconds(0) {
-      // What happens on other nodes before they are heard is not told.
+      // Events on other nodes are missed until those are followed.
       await relay.feeds.follow(feed)
       finding = try await look(wish)
       if let met = met(finding, wish, since: start) { return met }
@@ -93,7 +93,7 @@ struct WaitRoutes {
     return try over(finding, wish, since: start)
   }
 
-  /// Moves the clock from happening to happening, until it has come, or time is over.
+  /// Advances the clock event by event until the wait is met or the time is over.
   private func advance(_ wish: WaitWish, from start: Instant, to end: Instant) async throws
     -> WaitAnswer
   {
@@ -125,15 +125,12 @@ struct WaitRoutes {
   private struct Finding {
     var lives: [NotificationLife]
     var events: [NotificationLife.Step]
-    /// Whether it cannot come true any more.
     var isHopeless = false
-    /// Devices that stand as is wanted.
+    /// Devices in the wanted state.
     var devices = 0
-    /// Of the push that is waited for, once it is known.
+    /// Of the awaited push, once it is known.
     var uniqueID: UniqueID?
-    /// Who has not been heard.
     var missing = Missing()
-    /// Why nobody knows how the device stands.
     var away: NodeAway?
   }
 
@@ -157,7 +154,7 @@ struct WaitRoutes {
       lives = found.value.compactMap(NotificationLife.init)
     }
     let events = lives.flatMap { $0.steps.filter(wish.matches) }.sorted { $0.time < $1.time }
-    // Of a push that was delivered its app may still say something.
+    // The app of a delivered push may still report an outcome.
     let last: Set<String> = wish.what == .outcome ? ["discarded"] : ["delivered", "discarded"]
     let isHopeless =
       wish.push != nil && events.count < wish.count && !lives.isEmpty
@@ -166,7 +163,6 @@ struct WaitRoutes {
     return finding
   }
 
-  /// How a device stands now.
   private func look(
     at device: DeviceID, _ wish: WaitWish
   ) async -> Finding {
@@ -175,7 +171,7 @@ struct WaitRoutes {
     do throws(NodeAway) {
       report = try await relay.report(of: device)
     } catch {
-      // It may come back, or another node take the device, before time is over.
+      // It may return, or another node take the device, before the time is over.
       finding.away = error
       return finding
     }
@@ -206,7 +202,7 @@ struct WaitRoutes {
       events: finding.events)
   }
 
-  /// Time is over, or it cannot come any more.
+  /// The answer when the time is over or the wait is hopeless.
   private func over(_ finding: Finding, _ wish: WaitWish, since start: Instant) throws -> WaitAnswer
   {
     if let away = finding.away { throw away }
@@ -235,7 +231,6 @@ struct WaitRoutes {
     throw refusal
   }
 
-  /// Why there is nothing to show.
   private func nothing(_ wish: WaitWish) -> String {
     if wish.what.isOfDevice { return "the device is not \(wish.what.rawValue)" }
     guard let push = wish.push else { return "nothing of the kind has happened" }
@@ -243,7 +238,6 @@ struct WaitRoutes {
   }
 }
 
-/// How many waits are under way.
 actor WaitCount {
   static let limit = 256
   private var count = 0
@@ -260,16 +254,16 @@ actor WaitCount {
 /// The body of `POST /v1/wait`:
 /// `{"expect":{"what":"delivered","push":"…"},"within":"1h","advance":true,"timeout":"10s"}`.
 package struct WaitWish {
-  /// What is waited for, in the words of the log and of scenarios.
+  /// The awaited event, in the words of the log and of scenarios.
   enum What: String, CaseIterable {
     case received, restored, sent, stored, held, delivered, discarded, replaced, expired, outcome
     case connected, disconnected, registered
 
-    /// Whether it is about how a device stands, not about a push.
+    /// Whether it is a state of a device, not of a push.
     var isOfDevice: Bool { self == .connected || self == .disconnected || self == .registered }
   }
 
-  /// All that can be waited for, for people.
+  /// All awaitable events, for people.
   package static var words: String { What.allCases.map(\.rawValue).joined(separator: ", ") }
 
   var what: What
@@ -333,9 +327,9 @@ package struct WaitWish {
     return timeout
   }
 
-  /// Whether what a feed tells may be what is waited for: only then is it looked at again.
+  /// Whether an item may meet this wait, so that it must look again.
   ///
-  /// - Parameter known: the unique id of the push, once it is known.
+  /// - Parameter known: the push's unique id, once it is known.
   func mayMatter(_ item: FeedItem, _ known: UniqueID?) -> Bool {
     switch item {
     case .life(let event):
