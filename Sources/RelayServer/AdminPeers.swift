@@ -2,8 +2,8 @@ import DeviceLink
 import Primitives
 package import RelayCore
 
-/// Providers and phones that speak by the admin API instead of a connection of their own. They have
-/// addresses like everybody, with connection 0.
+/// Providers and phones that use the admin API instead of a connection of their own. Their
+/// addresses have connection 0.
 struct AdminPeers {
   private enum Peer {
     case provider((ProviderAnswer) -> Void, since: Instant)
@@ -14,13 +14,12 @@ struct AdminPeers {
   private struct Listener {
     let device: DeviceID
     let lines: AsyncStream<AdminLine>.Continuation
-    /// Lines that have not been written yet.
     var unwritten = 0
   }
 
   private var peers: [Int32: Peer] = [:]
   private var last: Int32 = 0
-  /// The relay is about to end: nobody waits for an answer any more.
+  /// Set when the relay is about to end: new requests are refused.
   private(set) var isEnding = false
 
   private mutating func add(_ peer: Peer) -> Int32 {
@@ -29,7 +28,6 @@ struct AdminPeers {
     return last
   }
 
-  /// The stream of a request whose answer goes to `answer`.
   mutating func ask(_ answer: @escaping (ProviderAnswer) -> Void) -> Int32 {
     add(.provider(answer, since: RelayClock.steady))
   }
@@ -56,13 +54,13 @@ struct AdminPeers {
   mutating func answer(_ stream: Int32, _ answer: DeviceAnswer) {
     switch peers.removeValue(forKey: stream) {
     case .device(let tell, _): tell(answer)
-    // The device may not listen.
+    // A refused device may not listen.
     case .listener(let listener): listener.lines.finish()
     case .provider, nil: break
     }
   }
 
-  /// A line for a phone. What waits is bounded by what may be in flight.
+  /// Sends a line to a phone. The limit of frames in flight bounds what waits.
   mutating func send(_ line: DownLine, to stream: Int32) {
     guard var listener = listener(stream) else { return }
     var bytes: [UInt8] = []
@@ -74,7 +72,7 @@ struct AdminPeers {
     peers[stream] = .listener(listener)
   }
 
-  /// A line was written; answers whether all were.
+  /// Records that a line was written; returns whether all were.
   mutating func wrote(_ stream: Int32) -> Bool {
     guard var listener = listener(stream) else { return false }
     listener.unwritten -= 1
@@ -82,17 +80,15 @@ struct AdminPeers {
     return listener.unwritten == 0
   }
 
-  /// The devices with lines that have not been written yet.
   var awaited: [DeviceID] {
     peers.keys.compactMap { listener($0) }.filter { $0.unwritten > 0 }.map(\.device)
   }
 
-  /// The device that listens there.
   func device(on stream: Int32) -> DeviceID? { listener(stream)?.device }
 
   func isEmpty(_ stream: Int32) -> Bool { listener(stream)?.unwritten == 0 }
 
-  /// Refuses what nobody has answered for so long.
+  /// Refuses requests that have been open this long.
   mutating func refuse(after patience: Interval = .zero, at now: Instant = RelayClock.steady) {
     for (stream, peer) in peers {
       switch peer {
@@ -105,18 +101,15 @@ struct AdminPeers {
     }
   }
 
-  /// Says `bye` to a phone.
   mutating func close(_ stream: Int32, _ reason: CloseReason) {
     send(.bye(reason: reason.name), to: stream)
     remove(stream)
   }
 
-  /// Nobody answers there, nor says anything.
   mutating func remove(_ stream: Int32) {
     if case .listener(let listener) = peers.removeValue(forKey: stream) { listener.lines.finish() }
   }
 
-  /// Says `bye` to phones, to all or to some.
   mutating func closeListeners(
     _ reason: CloseReason, where isMeant: (DeviceID) -> Bool = { _ in true }
   ) {
@@ -125,20 +118,18 @@ struct AdminPeers {
     }
   }
 
-  /// Answers who waits, now and from now on; whoever listens goes on to.
+  /// Refuses open requests, and new ones from now on; listeners stay.
   mutating func end() {
     isEnding = true
     refuse()
   }
 
-  /// The relay ends.
   mutating func endAll() {
     closeListeners(.shutdown)
     refuse()
   }
 }
 
-/// A line of a phone's stream.
 package struct AdminLine: Sendable {
   package let bytes: [UInt8]
   fileprivate let notification: UniqueID?
@@ -149,7 +140,7 @@ package struct AdminLine: Sendable {
   }
 }
 
-/// A phone's stream by the admin API; what was written of it counts as acknowledged.
+/// A phone's stream on the admin API. A written line counts as acknowledged.
 package struct AdminStream: Sendable {
   package let lines: AsyncStream<AdminLine>
   fileprivate let device: DeviceID
@@ -157,7 +148,6 @@ package struct AdminStream: Sendable {
 }
 
 extension ShardRunner {
-  /// What is for somebody who speaks by the admin API.
   func performForAdmin(_ effect: Effect) {
     switch effect {
     case .respond(let address, let answer): adminPeers.respond(address.stream, answer)
@@ -211,9 +201,9 @@ extension ShardRunner {
   }
 }
 
-/// A test's phone, for those who run the relay: they need no secret of it.
+/// A test's phone, for those who run the relay: it needs no secret.
 extension Relay {
-  /// Makes a device; nil when the relay does not run.
+  /// Creates a device; nil when the relay is not running.
   package func enrol() async -> (answer: DeviceAnswer, secret: String)? {
     let made = await inbox.loops?.ask(0) { ($0.ids.makeDevice(), $0.ids.makeSecret()) }
     guard let (device, secret) = made else { return nil }
@@ -225,7 +215,7 @@ extension Relay {
     return (answer, secret)
   }
 
-  /// Registers an app, with a token of its own or one that the relay makes; nil for no such device.
+  /// Registers an app with its own token or a new one; nil when there is no such device.
   package func register(
     _ topic: Topic, on device: DeviceID, token own: DeviceToken?
   ) async throws(NodeAway) -> DeviceAnswer? {
@@ -237,7 +227,7 @@ extension Relay {
     }
   }
 
-  /// Removes an app; nil for no such device.
+  /// Removes an app; nil when there is no such device.
   package func unregister(
     _ topic: Topic, on device: DeviceID
   ) async throws(NodeAway) -> DeviceAnswer? {
@@ -245,7 +235,7 @@ extension Relay {
     return await ask(device) { .asked(.unregistered(topic), credential, from: $0) }
   }
 
-  /// Listens as a device; nil for no such device.
+  /// Listens as a device; nil when there is no such device.
   package func listen(as device: DeviceID) async throws(NodeAway) -> AdminStream? {
     guard let credential = try await credential(of: device) else { return nil }
     let (lines, continuation) = AsyncStream.makeStream(of: AdminLine.self)
@@ -255,12 +245,11 @@ extension Relay {
     return address.map { AdminStream(lines: lines, device: device, address: $0) }
   }
 
-  /// A line is on its way to whoever listens.
+  /// Records that a line was passed on to the phone.
   package func wrote(_ line: AdminLine, of stream: AdminStream) async {
     _ = await inbox.loops?.ask(Int(stream.address.loop)) { $0.wrote(line, stream) }
   }
 
-  /// Nobody listens there any more.
   package func hangUp(_ stream: AdminStream) async {
     _ = await inbox.loops?.ask(Int(stream.address.loop)) { $0.hangUp(stream) }
   }

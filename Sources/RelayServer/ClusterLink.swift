@@ -2,8 +2,8 @@ import NIOPosix
 import RelayCluster
 import RelayCore
 
-/// What a node's relay does when stripes come and go, and for other nodes (`ClusterDirector` says
-/// when).
+/// Applies the changes of a cluster (`ClusterDirector`) to this node's loops, and answers other
+/// nodes.
 final class ClusterLink: ClusterDelegate {
   private let loops: LoopSet
   private let stripeCount: Int

@@ -1,41 +1,37 @@
 import Primitives
 import RelayCluster
 
-/// A cluster as one of its nodes sees it, for people.
+/// A cluster as one of its nodes sees it.
 package struct ClusterStatus: Codable, Equatable, Sendable {
   package struct Node: Codable, Equatable, Sendable {
     package var name: String
-    /// In addresses of streams; every start has another.
+    /// In addresses of streams; new at every start.
     package var number: Int
     /// `active`, `draining`, or `gone` when its lease has expired.
     package var state: String
     /// Since its last sign of life.
     package var ageSeconds: Double
     package var stripes: [Int]
-    /// How many are on these stripes.
     package var partitions: Int
     package var provider: String
     package var device: String
     package var admin: String
-    /// Until its lease runs out, as it says itself; below zero since it has. nil when it has not
-    /// answered.
+    /// Until its lease runs out, negative after that; nil when it does not answer.
     package var leaseSeconds: Double?
-    /// Records that wait for the engine there, and how long the oldest has waited.
+    /// Records that wait for the engine, and the age of the oldest.
     package var waiting: Int?
     package var waitingSeconds: Double?
   }
 
   package struct Stripe: Codable, Equatable, Sendable {
     package var stripe: Int
-    /// `live`, `moving`, `nobody`, or `unreadable` when nobody can have it.
+    /// `live`, `moving`, `nobody`, or `unreadable`.
     package var state: String
-    /// The name of the node that has it; nil when none has.
     package var node: String?
     /// Rises with each owner.
     package var epoch: Int
   }
 
-  /// This node's own name.
   package var node: String
   package var nodes: [Node]
   package var stripes: [Stripe]
@@ -49,7 +45,7 @@ package struct ClusterStatus: Codable, Equatable, Sendable {
     let stripeCount = routes.count
     self.nodes = nodes.map { status in
       let report = status.report
-      // Of one that is gone nothing is its own; what nobody has taken yet is among the stripes.
+      // A node that is gone owns nothing; its untaken stripes are listed below.
       let stripes = status.isAlive ? report.holdings.map { Int($0.stripe) }.sorted() : []
       return Node(
         name: status.name, number: Int(report.number),
@@ -77,7 +73,6 @@ package struct ClusterStatus: Codable, Equatable, Sendable {
     }
   }
 
-  /// How many partitions are on a stripe.
   func partitionCount(of stripe: Int) -> Int {
     Self.partitionCount(of: stripe, partitions, stripes.count)
   }
@@ -86,7 +81,6 @@ package struct ClusterStatus: Codable, Equatable, Sendable {
     (all - stripe + stripeCount - 1) / max(1, stripeCount)
   }
 
-  /// Adds what the nodes say of themselves, by their numbers.
   mutating func add(_ standings: [UInt16: NodeStanding]) {
     for index in nodes.indices {
       guard let standing = standings[UInt16(clamping: nodes[index].number)] else { continue }

@@ -6,29 +6,27 @@ import Primitives
 import RelayCore
 import Transport
 
-/// The pump of one connection: socket bytes into the transport, its events to the role, the
-/// transport's bytes into the socket. It decides nothing.
+/// Pumps one connection: socket bytes into the transport, events to the role, the transport's bytes
+/// into the socket. It decides nothing.
 ///
-/// Reads are collected, and answered once at `channelReadComplete`. Nothing is produced while the
-/// socket cannot take more, so a peer that does not read holds back its own streams only. What a
-/// turn has no room for (`Limits.turnRequests`) waits for the next; nothing is read meanwhile.
+/// All reads of a turn are answered at `channelReadComplete`. Output is produced only while the
+/// socket takes it, so a peer that does not read blocks only its own streams. Requests beyond
+/// `Limits.turnRequests` wait for the next turn, and nothing is read meanwhile.
 final class ConnectionHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// Which listener the connection came in by.
   enum Role {
     case provider(ProviderBox)
     case device(DeviceConnection)
   }
 
   private enum Phase {
-    /// The TLS handshake is under way since then.
     case opening(since: Instant)
     case open
-    /// The peer has said since then, over TLS, that it sends nothing more; it may still read.
+    /// At this time the peer closed its direction over TLS; it may still read.
     case answering(since: Instant)
-    /// Everything has been said since then; the socket closes when the peer has read it.
+    /// All output ended at this time; the socket closes when the peer has read it.
     case closing(since: Instant)
     case closed
   }
@@ -36,17 +34,16 @@ final class ConnectionHandler: ChannelInboundHandler {
   let runner: ShardRunner
   let transport: Transport
   private(set) var number: UInt32 = 0
-  /// Whether it is flushed at the end of the batch.
   private var isDirty = false
   private(set) var role: Role
   private var phase: Phase
   private(set) var context: ChannelHandlerContext?
   private var events: [HTTP2Event] = []
-  /// Since when the peer does not take what it is sent; nil while it does.
+  /// Since when the peer reads nothing; nil while it reads.
   private var stalledSince: Instant?
   private var isReading = true
   private var awaitsTurn = false
-  /// When the peer has last done something, by the relay's time.
+  /// The peer's last activity, in the relay's time.
   private var lastActivity: Instant?
   /// Set while a fault lets nothing pass (`Faults/ConnectionHandler+Faults.swift`).
   var muting: Muting?
@@ -101,7 +98,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     endTurn()
   }
 
-  /// What has been left unread has its turn.
+  /// Handles unread input in a new turn.
   func turnCame() {
     awaitsTurn = false
     beginTurn()
@@ -114,10 +111,10 @@ final class ConnectionHandler: ChannelInboundHandler {
     transport.http2.beginTurn(headerBlocks: Limits.turnRequests, bytes: Limits.turnBytes)
   }
 
-  /// Whoever does not take the answers is not asked for more requests.
+  /// False for a peer that does not read its answers.
   private var isInputWanted: Bool { stalledSince == nil && muting?.input != .leftInSocket }
 
-  /// Reads on, or has what is left wait until all others have had their turn.
+  /// Reads on, or lets unread input wait until all other connections had their turn.
   func endTurn() {
     guard let context else { return }
     let hasUnread = transport.hasUnread
@@ -127,7 +124,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       awaitsTurn = true
       runner.awaitTurn(self)
     }
-    // At its end the peer's bytes are read and dropped.
+    // At the end, the peer's bytes are read and dropped.
     let shouldRead = !isUsable || isInputWanted && !hasUnread
     guard shouldRead != isReading else { return }
     isReading = shouldRead
@@ -158,7 +155,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // The peer went away without a word; `channelInactive` follows.
+    // The peer went away; `channelInactive` follows.
     context.close(promise: nil)
   }
 
@@ -176,7 +173,6 @@ final class ConnectionHandler: ChannelInboundHandler {
     runner.finishBatch()
   }
 
-  /// What a shard wants said to a device, or done with its stream.
   func perform(_ effect: Effect) {
     guard let device else { return }
     switch effect {
@@ -197,24 +193,22 @@ final class ConnectionHandler: ChannelInboundHandler {
     markDirty()
   }
 
-  /// Ends a stream without a word.
   func resetStream(_ stream: StreamID) {
     transport.http2.reset(stream, errorCode: HTTP2ErrorCode.internalError)
     markDirty()
   }
 
-  /// Has it flushed at the end of the batch.
   func markDirty() {
     guard !isDirty else { return }
     isDirty = true
     runner.connections.dirty.append(self)
   }
 
-  /// Writes what there is, as far as the socket takes it; then looks whether that was the end.
+  /// Writes as much as the socket takes, then ends the connection if that was all.
   func flush() {
     isDirty = false
     guard let context, isUsable, muting == nil else { return }
-    // Frames say nothing any more to a peer that has closed and waits for no answer.
+    // A peer that has closed and waits for no answer needs no more frames.
     if isAnswering, !hasStreams { return endSocket(context) }
     var hasMore = true
     do throws(TransportError) {
@@ -230,12 +224,12 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
     performEvents()
     let isFinished = transport.isEstablished && transport.http2.isFinished
-    // What the peer's windows hold back now stays back: it opens them no more.
+    // The peer no longer opens its windows: what they hold back never goes out.
     if isFinished || isAnswering && !hasMore && !owesAnswers { endSocket(context) }
   }
 
-  /// Ends it gracefully: no new streams, those under way finish. Without any it ends at once: a
-  /// client that keeps idle connections must not hold up the relay's end.
+  /// Ends it gracefully: no new streams, open ones finish. Without any it ends at once: a client's
+  /// idle connections must not delay the relay's end.
   func drain() {
     guard let context, isUsable else { return }
     guard transport.isEstablished else { return abort() }
@@ -245,12 +239,11 @@ final class ConnectionHandler: ChannelInboundHandler {
     endSocket(context, saying: lastFrames(context), waitsForPeer: false)
   }
 
-  /// Ends it without further words.
   func abort() {
     context?.close(promise: nil)
   }
 
-  /// Time has passed: unfinished handshakes, unfinished requests and idle connections end.
+  /// Ends unfinished handshakes and requests, and idle connections.
   func sweep(at now: Instant) {
     switch phase {
     case .opening(let since) where now - since > runner.settings.handshakeTimeout: return abort()
@@ -265,7 +258,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     case .device(let device): device.sweep(at: now, on: self)
     }
     let relayNow = runner.clock.unset(runner.now)
-    // The relay may have been taken back to an earlier time.
+    // The relay may have gone back to an earlier time.
     let last = min(lastActivity ?? relayNow, relayNow)
     let isIdle = !hasStreams && relayNow - last > runner.settings.idleTimeout
     lastActivity = isIdle ? relayNow : last
@@ -275,18 +268,15 @@ final class ConnectionHandler: ChannelInboundHandler {
     markDirty()
   }
 
-  /// The address of one of this connection's streams.
   func address(_ stream: StreamID) -> StreamAddress {
     StreamAddress(
       loop: runner.index, connection: number, stream: stream, node: runner.node)
   }
 
-  /// Of a connection on the device listener.
   var device: DeviceConnection? {
     if case .device(let device) = role { device } else { nil }
   }
 
-  /// Where the peer is, for logs.
   var remoteAddress: String { context?.channel.remoteAddress?.description ?? "unknown" }
 
   // MARK: Details
@@ -326,8 +316,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     if case .answering = phase { true } else { false }
   }
 
-  /// The peer sends nothing more: what is incomplete stays so, what it asked is answered, and then
-  /// we say the same (RFC 8446 section 6.1).
+  /// The peer sends nothing more: complete requests are answered, incomplete ones never, then the
+  /// relay closes too (RFC 8446 section 6.1).
   private func noticePeersEnd() {
     guard transport.peerHasClosed, !transport.hasUnread, case .open = phase else { return }
     phase = .answering(since: RelayClock.steady)
@@ -344,7 +334,6 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
   }
 
-  /// Whether a complete request has not been answered.
   private var owesAnswers: Bool {
     switch role {
     case .provider(let provider): provider.connection.owesAnswers(on: self)
@@ -352,7 +341,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
   }
 
-  /// The peer broke the protocol: it is told (the alert or GOAWAY is queued already) and left.
+  /// The peer broke the protocol: sends the queued alert or GOAWAY, then closes.
   private func fail(_ error: TransportError) {
     guard let context, isUsable else { return }
     runner.logger.debug(
@@ -367,9 +356,9 @@ final class ConnectionHandler: ChannelInboundHandler {
     return output
   }
 
-  /// Says the last words and half-closes. The peer closes when it has read them; a full close with
-  /// bytes of the peer unread would reset the connection and take the words with it. A peer that
-  /// has said that it sends nothing more leaves nothing unread.
+  /// Sends the last bytes and half-closes. The peer closes when it has read them; a full close
+  /// while input is unread would reset the connection and lose them. A peer that has closed its
+  /// direction leaves nothing unread.
   private func endSocket(
     _ context: ChannelHandlerContext, saying lastWords: ByteBuffer = ByteBuffer(),
     waitsForPeer: Bool = true

@@ -2,17 +2,16 @@ import DequeModule
 import RelayCore
 import Transport
 
-/// The connections of one loop by their numbers, and which of them have something to do.
+/// The connections of one loop by number, and those with work to do.
 struct ConnectionTable {
   private(set) var http2: [UInt32: ConnectionHandler] = [:]
-  /// Those of the binary provider API, with numbers of the same row.
+  /// Of the binary provider API; numbers are shared with `http2`.
   private(set) var binary: [UInt32: BinaryConnectionHandler] = [:]
   private var numbers = ConnectionNumbers()
-  /// The connection that was asked for last: answers come in runs.
+  /// The last connection looked up: answers come in runs.
   private var recent: ConnectionHandler?
-  /// Those with something to flush at the end of the batch.
+  /// To be flushed at the end of the batch.
   var dirty = Deque<ConnectionHandler>()
-  /// Those that have left something unread.
   var awaitingTurns: [ConnectionHandler] = []
   /// Shared by all connections of the loop; contents never outlive a call.
   var buffers = TransportBuffers()
@@ -21,7 +20,7 @@ struct ConnectionTable {
 
   var count: Int { http2.count + binary.count }
 
-  /// Gives a connection its number; nil when there are too many or it is too late.
+  /// Adds a connection and returns its number; nil when there are too many or the relay drains.
   mutating func add(_ connection: ConnectionHandler) -> UInt32? {
     let number = nextNumber()
     if let number { http2[number] = connection }
@@ -55,12 +54,12 @@ struct ConnectionTable {
   }
 }
 
-/// The numbers of one loop's connections, from 1 up and then from 1 again: strangers can use up all
-/// of a `UInt32` within days, and a connection may live for weeks.
+/// The numbers of one loop's connections: from 1 up, then from 1 again, since strangers can use up
+/// a `UInt32` within days while a connection may live for weeks.
 ///
-/// A number comes again only after four billion others. Whatever still carried the earlier one
-/// (effects on their way between loops, answers of the journal) has arrived by then, and a shard
-/// forgets a connection's streams when it ends.
+/// A number returns only after four billion others. By then everything that carried it (effects
+/// between loops, journal answers) has arrived, and a shard forgets the streams of a connection
+/// when it ends.
 struct ConnectionNumbers {
   private var last: UInt32
 
@@ -68,8 +67,7 @@ struct ConnectionNumbers {
     self.last = last
   }
 
-  /// The next number that no connection has now; 0 is none. `Limits.connectionsPerLoop` leaves
-  /// enough of them free.
+  /// The next unused number; 0 is none. `Limits.connectionsPerLoop` leaves enough free.
   mutating func next(isTaken: (UInt32) -> Bool) -> UInt32 {
     repeat {
       last &+= 1

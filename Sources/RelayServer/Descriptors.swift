@@ -6,15 +6,15 @@ import NIOPosix
 import Synchronization
 import SystemPackage
 
-/// The files and sockets that this process may have open. When there is none left, listeners accept
-/// nothing for a moment instead of trying without end, and that is said once.
+/// The open files and sockets of this process. When none are left, listeners pause instead of
+/// trying without end, and that is logged once.
 package final class Descriptors: Sendable {
   private let logger: Logger
   private let areShort = Atomic(false)
 
   init(_ logger: Logger) { self.logger = logger }
 
-  /// Takes as many as the system allows, and says how many are left.
+  /// Raises the limit to the system's maximum and logs how many are left.
   func raise() {
     guard let limit = SystemResources.raiseOpenFiles() else { return }
     let open = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0
@@ -22,14 +22,13 @@ package final class Descriptors: Sendable {
       "files and sockets", metadata: ["limit": "\(limit)", "left": "\(max(0, limit - open))"])
   }
 
-  /// Has a listener pause when there is none left.
+  /// Makes a listener pause when none are left.
   package func watch(_ listener: any Channel) async throws {
     try await listener.eventLoop.submit { [self] in
       try listener.pipeline.syncOperations.addHandler(AcceptPause(self), position: .first)
     }.get()
   }
 
-  /// Whether a file could be opened now.
   func areLeft() -> Bool {
     do {
       try FileDescriptor.open(FilePath("/dev/null"), .readOnly).close()
@@ -39,7 +38,7 @@ package final class Descriptors: Sendable {
     return true
   }
 
-  /// Whether that is what an error says; says it once, until there are some again.
+  /// Whether the error means that none are left; logs it once until there are some again.
   fileprivate func note(_ error: Errno) -> Bool {
     let limit: String
     switch error {
@@ -63,8 +62,8 @@ package final class Descriptors: Sendable {
   }
 }
 
-/// Stops accepting for a moment when that fails for lack of something. Without it the listener is
-/// ready again at once, and the loop does nothing else.
+/// Stops accepting for a moment after a failure for lack of resources. Otherwise the listener would
+/// be ready again at once and keep the loop busy.
 private final class AcceptPause: ChannelInboundHandler {
   typealias InboundIn = NIOAny
   private static let pause = TimeAmount.milliseconds(200)
@@ -91,6 +90,6 @@ private final class AcceptPause: ChannelInboundHandler {
 }
 
 extension Relay {
-  /// Gives memory that nobody uses back to the system. Takes its time: not for event loops.
+  /// Returns unused memory to the system. Slow: not for event loops.
   package static func returnMemory() { SystemResources.returnMemory() }
 }

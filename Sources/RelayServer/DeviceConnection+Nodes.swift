@@ -2,10 +2,10 @@ import HTTP2
 import Primitives
 import RelayCore
 
-/// Devices of a cluster: the shard may be on another node, which may end.
+/// With a cluster, a device's shard may be on another node, which may go away.
 extension DeviceConnection {
-  /// Says `bye` to the devices that listen here and that another node has from now on. Those that
-  /// have not been greeted yet were announced to the node that has them.
+  /// Ends the streams of devices that have moved to another node. Devices not greeted yet were
+  /// announced to their new node.
   func endMoved(_ hasMoved: (DeviceID) -> Bool, on handler: ConnectionHandler) {
     let now = handler.runner.now
     for (stream, state) in streams.all {
@@ -16,7 +16,6 @@ extension DeviceConnection {
     }
   }
 
-  /// Refuses what another node has not answered in time.
   func refuseOverdue(at now: Instant, on handler: ConnectionHandler) {
     for (stream, state) in streams.all {
       switch state {

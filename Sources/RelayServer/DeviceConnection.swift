@@ -6,13 +6,12 @@ import RelayCore
 import RelaySetup
 import Transport
 
-/// What a connection on the device listener is about: requests of the device API, and streams on
-/// which devices listen. Thousands of simulated phones may share one connection.
+/// A connection on the device listener: requests of the device API, and streams on which devices
+/// listen. Thousands of simulated phones may share one connection.
 final class DeviceConnection {
-  /// A device's open stream.
   struct Listener {
     var device: DeviceID
-    /// `GET`: what was handed to the transport counts as acknowledged, for people and curl.
+    /// `GET`: a line passed to the transport counts as acknowledged, for people and curl.
     var acknowledgesItself: Bool
     var splitter = LineSplitter(limitBytes: Limits.lineBytes)
     /// Lines of a self-acknowledging stream that the transport has not taken yet.
@@ -21,20 +20,17 @@ final class DeviceConnection {
   }
 
   enum Stream {
-    /// The body is still coming.
     case collecting(DeviceRequest, since: Instant)
-    /// The shard has been asked. A new device's secret is kept until it can be told.
+    /// The shard was asked. A new device's secret is kept for the answer.
     case asked(secret: String?)
-    /// The shard has been told that a device wants to listen.
     case connecting(Listener)
     case listening(Listener)
-    /// Everything has been said since then.
     case ending(since: Instant)
   }
 
   var streams = StreamMap(vacant: Stream.asked(secret: nil))
   var hasFullStreams = false
-  /// With other nodes: since when the sweep has seen requests that are not answered.
+  /// In a cluster: since when the sweep has seen unanswered requests.
   var askedSince: [StreamID: Instant] = [:]
   var head = HeaderBlock()
   var lineBytes: [UInt8] = []
@@ -70,13 +66,12 @@ final class DeviceConnection {
     }
   }
 
-  /// The socket is gone, and all its streams with it.
   func ended(on handler: ConnectionHandler) {
     let now = handler.runner.now
     for (stream, _) in streams.all { closed(stream, at: now, on: handler) }
   }
 
-  /// The peer sends nothing more: whoever listens has hung up, what is incomplete stays so.
+  /// The peer sends nothing more: listeners have hung up, incomplete requests stay so.
   func peerClosed(on handler: ConnectionHandler) {
     let now = handler.runner.now
     for (stream, state) in streams.all {
@@ -87,7 +82,6 @@ final class DeviceConnection {
     }
   }
 
-  /// Whether a complete request has not been answered.
   var owesAnswers: Bool {
     streams.all.contains { if case .asked = $0.state { true } else { false } }
   }
@@ -117,7 +111,7 @@ final class DeviceConnection {
   ) {
     switch streams[stream] {
     case .collecting(var request, let since):
-      // Bytes beyond the limit are dropped as they come; the answer says so at the end.
+      // Bytes beyond the limit are dropped as they come; the answer at the end says so.
       request.bodyIsTooLarge =
         request.bodyIsTooLarge || request.body.count + bytes.count > Limits.deviceBodyBytes
       if request.bodyIsTooLarge { request.body = [] } else { request.body += bytes.array }
@@ -140,7 +134,6 @@ final class DeviceConnection {
     }
   }
 
-  /// The peer has said all it will on this stream.
   func bodyEnded(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
     switch streams[stream] {
     case .collecting(let request, _):
@@ -151,7 +144,7 @@ final class DeviceConnection {
       }
     case .listening(let listener) where !listener.acknowledgesItself,
       .connecting(let listener) where !listener.acknowledgesItself:
-      // A device that can speak no more has hung up.
+      // A device that cannot speak any more has hung up.
       handler.runner.raise(
         .stream(handler.address(stream), .disconnected), for: listener.device, at: now)
       end(stream, at: now, on: handler)
@@ -206,15 +199,15 @@ final class DeviceConnection {
 
   // MARK: Time
 
-  /// Ends streams that were answered but whose peer goes on sending, and requests without an end.
+  /// Ends answered streams whose peer keeps sending, and unfinished requests.
   func sweep(at now: Instant, on handler: ConnectionHandler) {
     let settings = handler.runner.settings
     if handler.runner.isNode { refuseOverdue(at: now, on: handler) }
     for (stream, state) in streams.all {
       switch state {
       case .ending(let since) where now - since > .seconds(1):
-        // The answer is out; the rest of the request is not wanted (RFC 9113 section 8.1). A slow
-        // reader gets some more time for it.
+        // The answer is out; the rest of the request is unwanted (RFC 9113 section 8.1). A slow
+        // reader gets more time.
         let isOut = handler.transport.http2.queuedBytes(of: stream) == 0
         guard isOut || now - since > .seconds(5) else { continue }
         handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.noError)
@@ -229,7 +222,6 @@ final class DeviceConnection {
 
 }
 
-/// The lines of listening streams, both ways.
 extension DeviceConnection {
   // MARK: Lines from the device
 
@@ -316,8 +308,7 @@ extension DeviceConnection {
     do throws(HTTP2Error) {
       try handler.transport.http2.write(bytes.span, to: stream)
     } catch {
-      // The window of frames in flight bounds what is queued; a peer that still lets the queue fill
-      // up has stopped reading for long.
+      // Frames in flight bound the queue; a peer that still fills it has long stopped reading.
       handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
       return
     }
@@ -330,7 +321,6 @@ extension DeviceConnection {
     }
   }
 
-  /// Tells the shard whether everything written to the stream is on its way.
   func checkQueue(of stream: StreamID, on handler: ConnectionHandler) {
     guard let device = listener(of: stream)?.device else { return }
     let isEmpty = handler.transport.http2.queuedBytes(of: stream) == 0
@@ -339,13 +329,11 @@ extension DeviceConnection {
       at: handler.runner.now)
   }
 
-  /// Says `bye` and ends the stream.
   func close(_ stream: StreamID, _ reason: CloseReason, on handler: ConnectionHandler) {
     send(.bye(reason: reason.name), to: stream, on: handler)
     end(stream, at: handler.runner.now, on: handler)
   }
 
-  /// Says `bye` on all streams on which devices listen, but on some.
   func endStreams(
     _ reason: CloseReason, but staying: Set<StreamAddress>, on handler: ConnectionHandler
   ) {
@@ -371,7 +359,7 @@ extension DeviceConnection {
     handler.markDirty()
   }
 
-  /// Everything written to the stream is on its way: what acknowledges itself does so now.
+  /// All written lines are on their way: acknowledges those of a self-acknowledging stream.
   func drained(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
     guard case .listening(let listener) = streams[stream], listener.acknowledgesItself else {
       return
@@ -393,7 +381,6 @@ extension DeviceConnection {
   }
 }
 
-/// Answers to requests of the device API.
 extension DeviceConnection {
   // MARK: Answers
 
@@ -401,7 +388,7 @@ extension DeviceConnection {
     switch answer {
     case .enrolled(let device):
       guard case .asked(let secret?) = streams[stream] else { return }
-      // Where everybody may enrol, nothing was proved by it.
+      // Where anyone may enrol, enrolment proves nothing.
       if handler.runner.settings.enrolment != .open { raiseStreams(handler) }
       let body = ["device": device.description, "secret": secret]
       respond(stream, 201, JSONText.line(body), on: handler)
@@ -421,8 +408,7 @@ extension DeviceConnection {
     }
   }
 
-  /// A secret was accepted: the peer is no stranger any more and may have its full number of
-  /// streams.
+  /// A secret was accepted: the peer is no stranger and gets its full number of streams.
   func raiseStreams(_ handler: ConnectionHandler) {
     guard !hasFullStreams else { return }
     hasFullStreams = true
@@ -447,7 +433,7 @@ extension DeviceConnection {
     do throws(HTTP2Error) {
       try handler.transport.http2.respond(to: stream, head, body: body)
     } catch {
-      // The stream is gone; or too many answers before this one are unread.
+      // The stream is gone, or too many earlier answers are unread.
       if case .queueFull = error {
         handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
       }

@@ -4,7 +4,7 @@ import RelayCore
 import TLS
 import Transport
 
-/// A request of the device API (docs/PROTOCOL.md, "Device API"), as its head says.
+/// The head of a request of the device API (docs/PROTOCOL.md, "Device API").
 struct DeviceRequest {
   enum Route: Equatable {
     case health
@@ -15,7 +15,6 @@ struct DeviceRequest {
     case listen(DeviceID, acknowledgesItself: Bool)
   }
 
-  /// What is wrong with a request before any shard sees it.
   enum ParsingError: Error, Equatable {
     case notFound
     case methodNotAllowed(allowed: String)
@@ -49,13 +48,12 @@ struct DeviceRequest {
   }
 
   var route: Route
-  /// The hash of what came after `bearer `, nil when nothing did. The text may be as long as a
-  /// header list, and a request may take its time: a stranger must not have it kept.
+  /// The hash of what follows `bearer `, if anything. Hashed at once: a stranger must not make the
+  /// relay keep a text as long as a header list.
   var secret: SecretHash?
   var body: [UInt8] = []
   var bodyIsTooLarge = false
 
-  /// Reads method, path and authorization.
   init(fields: ArraySlice<HeaderField>, arena: [UInt8]) throws(ParsingError) {
     var method = ""
     var path = ""
@@ -74,13 +72,12 @@ struct DeviceRequest {
     self.secret = secret
   }
 
-  /// The hash under which the shard knows the secret.
   func credential(for device: DeviceID) throws(ParsingError) -> DeviceCredential {
     guard let secret else { throw .missingSecret }
     return DeviceCredential(device: device, secret: secret)
   }
 
-  /// The token in the body of a registration, if the device brings one along.
+  /// The device's own token in the body of a registration, if any.
   func ownToken() throws(ParsingError) -> DeviceToken? {
     struct Body: Decodable { var token: String? }
     guard !bodyIsTooLarge else { throw .bodyTooLarge }
@@ -95,7 +92,7 @@ struct DeviceRequest {
     return token
   }
 
-  /// SHA-256 of a secret, as four words.
+  /// SHA-256 as four words.
   static func hash(_ secret: some Sequence<UInt8>) -> SecretHash {
     var words: [UInt64] = [0, 0, 0, 0]
     for (index, byte) in SHA256.hash(Array(secret)).enumerated() {

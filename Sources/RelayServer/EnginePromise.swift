@@ -3,8 +3,8 @@ import Logging
 import NIOCore
 import NIOPosix
 
-/// What a 200 means with the journal in JetStream, as far as one of the engine's servers tells
-/// (NATS documentation, "Monitoring", "General Information").
+/// What a 200 means with the journal in JetStream, as far as a server's monitoring tells (NATS
+/// documentation, "Monitoring", "General Information").
 struct EnginePromise {
   let level: Logger.Level
   let text: String
@@ -34,11 +34,10 @@ struct EnginePromise {
     (self.level, self.text) = (level, text)
   }
 
-  /// What `/varz` says, in the engine's words.
   struct ServerVariables: Decodable {
     struct JetStream: Decodable {
       struct Configuration: Decodable {
-        /// In nanoseconds.
+        /// Nanoseconds.
         var syncInterval: Int64?
         var syncAlways: Bool?
       }
@@ -64,7 +63,7 @@ struct EnginePromise {
   }
 }
 
-/// One GET of a small page, by HTTP/1.0 (RFC 1945): the answer ends with the connection.
+/// One GET of a small page over HTTP/1.0 (RFC 1945): the answer ends with the connection.
 private enum MonitoringPage {
   struct Problem: Error, CustomStringConvertible {
     let description: String
@@ -83,7 +82,7 @@ private enum MonitoringPage {
           try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
         }
       }
-    // Whoever does not answer is hung up on.
+    // Hangs up when there is no answer.
     let timeout = channel.channel.eventLoop.scheduleTask(in: .seconds(2)) {
       channel.channel.close(promise: nil)
     }

@@ -3,16 +3,14 @@ package import Primitives
 package import RelayCore
 package import RelayFaults
 
-/// Something that people may want to hear of.
 package enum FeedItem: Sendable {
   case life(DeliveryEvent)
   case device(DeviceChange)
   case fault(FaultHit)
-  /// Another silent policy is in force.
   case policy(SilentPolicy, at: Instant)
-  /// The relay was taken back to a checkpoint: what was told before never was.
+  /// The relay went back to a checkpoint: earlier events are undone.
   case rewound(at: Instant)
-  /// So many events of another node are left out; 0 when nobody knows how many.
+  /// Events of another node that are left out; 0 when the number is unknown.
   case gap(dropped: UInt64, at: Instant)
 
   package var at: Instant {
@@ -26,24 +24,21 @@ package enum FeedItem: Sendable {
   }
 }
 
-/// Something of a feed, and where it has happened.
 package struct FeedEntry: Sendable {
   package let item: FeedItem
-  /// The name of another node; nil for this one.
+  /// nil for this node.
   package let node: String?
 
   package var at: Instant { item.at }
 }
 
-/// What has changed about a device.
+/// A change of a device.
 package struct DeviceChange: Sendable {
   package enum What: String, CaseIterable, Sendable {
     case enrolled, registered, unregistered, connected, disconnected, condition
-    /// A silent push was taken from the budget of an app, or it was filled.
+    /// A silent push was charged to an app's budget, or the budget was refilled.
     case budget
-    /// Its slots were emptied.
     case emptied
-    /// It goes by a policy of its own, or by that of all again.
     case policy
     case forgotten
   }
@@ -53,36 +48,32 @@ package struct DeviceChange: Sendable {
   package let what: What
   package var topic: Topic?
   package var condition: DeviceCondition?
-  /// Silent pushes that the app may still get at once; nil for no limit.
+  /// Silent pushes that the app may get at once; nil is no limit.
   package var remaining: Int64?
   package var policy: String?
 }
 
-/// The last events of all loops, for people who look on: bounded, and nobody who reads slowly holds
-/// anything up.
-///
-/// Loops hand over a batch at a time and never wait; what does not fit is counted. A reader keeps a
-/// position of its own and asks for what has come since.
+/// The last events of all loops, for observers. Bounded, and slow readers hold nothing up: loops
+/// hand over a batch at a time and never wait, what does not fit is counted, and each reader has
+/// its own position.
 package actor EventFeed {
-  /// What a reader gets.
   package struct Page: Sendable {
     package var items: [FeedEntry] = []
-    /// Where to go on.
+    /// The next position to read from.
     package var next: UInt64
-    /// How many are gone that came in between.
+    /// Lost events before these.
     package var dropped: UInt64 = 0
   }
 
   private struct Reader {
     let signal: AsyncStream<Void>.Continuation
-    /// Of another node: it hears of this one only.
+    /// It belongs to another node and is woken only for events of this node.
     let isOfNode: Bool
   }
 
   private var ring = Deque<FeedEntry>()
-  /// The position behind the last one.
   private var end: UInt64 = 0
-  /// How many events did not fit.
+  /// Events that did not fit.
   package private(set) var lost: UInt64 = 0
   private var readers: [Int: Reader] = [:]
   private var lastReader = 0
@@ -90,25 +81,24 @@ package actor EventFeed {
   /// Where loops hand in their batches.
   let source: AsyncStream<FeedBatch>.Continuation
 
-  /// - Parameter source: goes on to `append`.
+  /// - Parameter source: its stream goes to `append`.
   init(_ source: AsyncStream<FeedBatch>.Continuation, limit: Int = Limits.feedEvents) {
     self.source = source
     self.limit = limit
   }
 
-  /// Whether anybody listens here.
+  /// Whether anyone but other nodes reads.
   package var hasReaders: Bool { readers.values.contains { !$0.isOfNode } }
 
-  /// The position behind everything.
+  /// The position after the last event.
   package var position: UInt64 { end }
 
-  /// The oldest position that can still be read from.
+  /// The oldest readable position.
   package var oldest: UInt64 { end - UInt64(ring.count) }
 
-  /// Takes what a loop hands over.
   func append(_ batch: FeedBatch) {
     if batch.lost > 0 {
-      // Whoever reads on from before gets a gap.
+      // Readers of earlier events get a gap.
       end += UInt64(batch.lost)
       lost += UInt64(batch.lost)
       ring.removeAll(keepingCapacity: true)
@@ -121,7 +111,7 @@ package actor EventFeed {
     }
   }
 
-  /// What has come since a position, as many as `limit`.
+  /// At most `limit` events since a position.
   package func read(since position: UInt64, limit: Int) -> Page {
     let first = max(position, oldest)
     let place = Int(first - oldest)
@@ -130,13 +120,13 @@ package actor EventFeed {
       items: items, next: first + UInt64(items.count), dropped: first - min(position, first))
   }
 
-  /// All that has come since a position, and whether some of it is gone.
+  /// All events since a position, and whether some are lost.
   package func news(since position: UInt64) -> (page: Page, isBehind: Bool) {
     let page = read(since: position, limit: limit)
     return (page, page.dropped > 0)
   }
 
-  /// What has come from this node's own loops since a position: the last `limit`.
+  /// The last `limit` events of this node's own loops since a position.
   func readOwn(
     since position: UInt64, limit: Int
   ) -> (items: [FeedItem], next: UInt64, dropped: UInt64) {
@@ -145,7 +135,7 @@ package actor EventFeed {
     for entry in ring.dropFirst(Int(first - oldest)) where entry.node == nil {
       switch entry.item {
       case .life, .device, .fault: items.append(entry.item)
-      // All nodes tell of the policy; a cluster goes back to no checkpoint.
+      // All nodes tell about the policy; a cluster has no checkpoints.
       case .policy, .rewound, .gap: continue
       }
     }
@@ -154,15 +144,14 @@ package actor EventFeed {
     return (Array(isKept), end, dropped)
   }
 
-  /// Nobody was told what has happened meanwhile: who reads on from before gets a gap.
+  /// Marks events that were not collected: readers of earlier ones get a gap.
   func skip() {
     end += 1
     ring.removeAll(keepingCapacity: true)
   }
 
-  /// A signal whenever there is more to read.
-  ///
-  /// - Parameter isOfNode: what other nodes have told need not be told.
+  /// A signal whenever there is more to read. Another node (`isOfNode`) reads only this node's
+  /// events.
   package func signals(isOfNode: Bool = false) -> (id: Int, stream: AsyncStream<Void>) {
     let (stream, continuation) = AsyncStream.makeStream(
       of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -171,32 +160,30 @@ package actor EventFeed {
     return (lastReader, stream)
   }
 
-  /// Nobody listens there any more.
   package func forget(_ id: Int) { readers.removeValue(forKey: id)?.signal.finish() }
 
-  /// The relay ends.
   func finish() {
     for reader in readers.values { reader.signal.finish() }
     readers.removeAll()
   }
 }
 
-/// What a loop hands over at once, or another node.
+/// The events that a loop or another node hands over at once.
 struct FeedBatch: Sendable {
   var items: [FeedItem] = []
-  /// The name of another node.
+  /// nil for this node.
   var node: String?
-  /// How many before these did not fit.
+  /// Events before these that did not fit.
   var lost = 0
 }
 
-/// What one loop has for the feed, if people look on. A class, so that whoever tells it something
-/// need not ask the loop for it.
+/// One loop's events for the feed, while someone reads. A class, so that its users need no access
+/// to the loop.
 final class FeedOutlet {
   private var continuation: AsyncStream<FeedBatch>.Continuation?
   private var batch = FeedBatch()
 
-  /// Whether anybody looks on: the question comes with every event.
+  /// Whether anyone reads: asked with every event.
   private(set) var isOpen = false
 
   func open(_ continuation: AsyncStream<FeedBatch>.Continuation?) {
@@ -207,7 +194,7 @@ final class FeedOutlet {
 
   func append(_ item: FeedItem) { if isOpen { batch.items.append(item) } }
 
-  /// The batch is over. Nobody waits: what does not fit is counted with the next one that does.
+  /// Ends the batch without waiting. What does not fit is counted with the next batch that does.
   func flush() {
     guard let continuation, !batch.items.isEmpty else { return }
     if case .dropped(let refused) = continuation.yield(batch) {

@@ -2,35 +2,32 @@ import Primitives
 import RelayCluster
 package import RelayCore
 
-/// The feed of the relay, begun by the first who wants to look on, and told nothing while nobody
-/// has for a minute: so long nobody pays for it.
+/// The relay's feed. The first reader starts it; it pauses after a minute without readers, so that
+/// nobody pays for it.
 ///
-/// In a cluster whoever listens hears of all nodes: each of the others is asked again and again
-/// what has come there, and what it says goes into the feed here. A node that is asked tells of
-/// itself only, so nothing goes in circles.
+/// In a cluster a reader gets the events of all nodes: this node polls the others and adds their
+/// answers to its own feed. A polled node tells only about itself, so nothing goes in circles.
 package actor FeedHolder {
   private let inbox: Inbox
-  /// Begun once, however many ask for the first one at the same time: of two, one would be told
-  /// nothing.
+  /// Started once, however many ask at the same time: a second one would get no events.
   private var known: Task<EventFeed, Never>?
   private var isPaused = false
   private var usedAt = ContinuousClock.now
-  /// By the numbers of other nodes: ends when it is known where the node's feed stands.
+  /// By node number; each ends when the position of the node's feed is known.
   private var followed: [UInt16: Task<Void, Never>] = [:]
   private var lookout: Task<Void, Never>?
-  /// How the other nodes that are heard stand.
   package private(set) var counters: [UInt16: ShardCounters] = [:]
 
   package static let patience = Duration.seconds(60)
-  /// How long another node's question may wait until something happens.
+  /// How long another node's question may wait for events.
   private static let questionLength = Duration.milliseconds(500)
-  /// Between two questions to a node on which much happens, and to one that does not answer.
+  /// Between two questions to a busy node, and to one that does not answer.
   private static let pause = Duration.milliseconds(50)
   private static let retryPause = Duration.milliseconds(250)
 
   init(_ inbox: Inbox) { self.inbox = inbox }
 
-  /// nil while the relay is still starting: there is nobody yet to tell it anything.
+  /// nil while the relay is starting.
   package func feed() async -> EventFeed? {
     guard inbox.loops != nil else { return nil }
     usedAt = .now
@@ -56,26 +53,25 @@ package actor FeedHolder {
     }
   }
 
-  /// Pauses the feed when nobody has asked for it for so long.
+  /// Pauses the feed if nobody has read it for this long.
   package func pauseUnused(_ feed: EventFeed, after patience: Duration = patience) async {
     if await feed.hasReaders { usedAt = .now }
     guard !isPaused, ContinuousClock.now - usedAt >= patience else { return }
     isPaused = true
     await inbox.pauseFeed()
-    // Who has come meanwhile was told that it goes on.
+    // A reader that came meanwhile was told that the feed goes on.
     if !isPaused { await inbox.resume(feed) }
   }
 
-  /// How many events did not fit.
   package func lostCount() async -> UInt64 { await known?.value.lost ?? 0 }
 
-  /// Where a feed stands, if there is one.
+  /// The position of the feed; 0 when there is none.
   package func position() async -> UInt64 { await known?.value.position ?? 0 }
 
   // MARK: Other nodes
 
-  /// Has what happens on other nodes told to the feed for as long as somebody listens; returns when
-  /// everything that happens there from now on is, or a node has not answered for long.
+  /// Adds the events of other nodes to the feed while someone reads. Returns when all their later
+  /// events will be included, or a node has not answered for long.
   package func follow(_ feed: EventFeed) async {
     guard inbox.director != nil else { return }
     lookout = lookout ?? Task { await lookOut(feed) }
@@ -85,14 +81,14 @@ package actor FeedHolder {
     for begun in followed.values { await begun.value }
   }
 
-  /// Follows nodes that come while somebody listens, and notices stripes that come and go.
+  /// Follows nodes that join while someone reads, and watches for moved stripes.
   private func lookOut(_ feed: EventFeed) async {
     var routes = await inbox.director?.status.routes
     while await feed.hasReaders, inbox.loops != nil {
       try? await Task.sleep(for: Self.retryPause)
       let found = await inbox.director?.status.routes
       if found != routes {
-        // Devices have another node, and are there as its journal has them.
+        // Devices have moved, and are as their new node's journal has them.
         await feed.append(FeedBatch(items: [.gap(dropped: 0, at: inbox.wall)]))
         routes = found
       }
@@ -101,11 +97,11 @@ package actor FeedHolder {
       }
     }
     lookout = nil
-    // Who has come meanwhile has found somebody looking out.
+    // A reader that came meanwhile has found this task running.
     if await feed.hasReaders, lookout == nil { lookout = Task { await lookOut(feed) } }
   }
 
-  /// - Parameter isLate: what it did before it was asked for the first time may have been missed.
+  /// - Parameter isLate: whether earlier events of the node may be missing.
   private func begin(_ number: UInt16, _ name: String, _ feed: EventFeed, isLate: Bool) {
     let (begun, teller) = AsyncStream.makeStream(of: Void.self)
     followed[number] = Task { for await _ in begun {} }
@@ -141,7 +137,6 @@ package actor FeedHolder {
     }
   }
 
-  /// What another node is told.
   func page(since position: UInt64?) async -> NodeFeedPage? {
     guard let feed = await feed(), let loops = inbox.loops else { return nil }
     guard let position else {
@@ -167,7 +162,6 @@ package actor FeedHolder {
 extension Inbox {
   var wall: Instant { RelayClock.wall }
 
-  /// Has everything that happens told to a feed from now on.
   fileprivate func startFeed() async -> EventFeed {
     let (stream, continuation) = AsyncStream.makeStream(
       of: FeedBatch.self, bufferingPolicy: .bufferingOldest(Limits.feedBatches))
@@ -180,10 +174,8 @@ extension Inbox {
     return feed
   }
 
-  /// Tells a feed no more: nobody pays for what nobody reads.
   fileprivate func pauseFeed() async { _ = await loops?.onEach { $0.feed.open(nil) } }
 
-  /// Tells it again.
   fileprivate func resume(_ feed: EventFeed) async {
     await feed.skip()
     let source = feed.source

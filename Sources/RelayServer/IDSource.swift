@@ -1,7 +1,6 @@
 import Primitives
 import RelayCore
 
-/// Makes the ids, secrets and tokens of one loop.
 struct IDSource {
   private let generator: UInt64
   /// nil for the system's generator.
@@ -15,13 +14,12 @@ struct IDSource {
     generator = random?.next() ?? UInt64.random(in: .min ... .max)
   }
 
-  /// The loops number in turn: people see the end of a `apns-unique-id`.
+  /// Loops number in turn, since people see the end of an `apns-unique-id`.
   mutating func number(asLoop index: UInt16, of count: Int) {
     nextNumber = UInt64(index) + 1
     loopCount = UInt64(count)
   }
 
-  /// A fresh `apns-unique-id`.
   mutating func makeUniqueID() -> UniqueID {
     defer { nextNumber &+= loopCount }
     return UniqueID(generator: generator, number: nextNumber)

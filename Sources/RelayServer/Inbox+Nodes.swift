@@ -3,16 +3,16 @@ import RelayCluster
 import RelayCore
 import RelayRecording
 
-/// Why a question about a device could not be asked of whoever has it.
+/// Why a question about a device could not be asked of its node.
 package struct NodeAway: Error, Equatable, Sendable, CustomStringConvertible {
   package let description: String
 }
 
-/// What an answer for people lacks, because somebody who would know did not say.
+/// What an answer lacks.
 package struct Missing: Hashable, Sendable {
-  /// The names of nodes at work that have not answered.
+  /// Live nodes that did not answer.
   package var nodes: [String] = []
-  /// Stripes that no node has at the moment, and with them their devices.
+  /// Stripes that no node has at the moment, and so their devices.
   package var stripes: [Int] = []
 
   package init() {}
@@ -25,14 +25,12 @@ package struct Missing: Hashable, Sendable {
   }
 }
 
-/// What was found on all nodes.
 package struct Found<Value: Sendable>: Sendable {
   package var value: Value
   package var missing = Missing()
 }
 
 extension ClusterJournal {
-  /// nil when no answer comes in time, or none that can be read.
   func ask<Argument, Answer>(
     _ node: UInt16, _ question: NodeQuestion<Argument, Answer>, _ argument: Argument
   ) async -> Answer? {
@@ -43,9 +41,9 @@ extension ClusterJournal {
 
 }
 
-/// Asking other nodes. A relay on its own asks itself only.
+/// Questions to other nodes. A relay on its own asks only itself.
 extension Inbox {
-  /// The other nodes at work: their names by their numbers.
+  /// The names of the other live nodes, by their numbers.
   var others: [UInt16: String] {
     get async {
       guard let nodes = await director?.status.nodes else { return [:] }
@@ -55,17 +53,16 @@ extension Inbox {
     }
   }
 
-  /// This node's own number; 0 for a relay on its own.
+  /// 0 for a relay on its own.
   var ownNumber: UInt16 { (journal as? ClusterJournal)?.port.number ?? 0 }
 
-  /// nil when no answer comes in time, or none that can be read.
+  /// nil when no readable answer comes in time.
   func ask<Argument, Answer>(
     _ node: UInt16, _ question: NodeQuestion<Argument, Answer>, _ argument: Argument
   ) async -> Answer? {
     await (journal as? ClusterJournal)?.ask(node, question, argument)
   }
 
-  /// This node's own answer.
   func answer<Argument, Answer>(
     _ question: NodeQuestion<Argument, Answer>, _ argument: Argument
   ) async -> Answer? {
@@ -73,7 +70,7 @@ extension Inbox {
     return await question.answer(NodeView(inbox: self, loops: loops, feeds: nil), argument)
   }
 
-  /// Asks all nodes at once; this one's answer is the first.
+  /// Asks all nodes at once; this one's answer comes first.
   func askAll<Argument, Answer>(
     _ question: NodeQuestion<Argument, Answer>, _ argument: Argument
   ) async -> Found<[Answer]> {
@@ -92,7 +89,7 @@ extension Inbox {
     }
   }
 
-  /// Asks the node that has a device, and waits for a moment while that changes.
+  /// Asks the node of a device; waits for a moment while the device moves.
   func askOwner<Argument, Answer>(
     _ question: NodeQuestion<Argument, Answer>, _ argument: Argument
   ) async throws(NodeAway) -> Answer {
@@ -115,7 +112,6 @@ extension Inbox {
     throw NodeAway(description: problem)
   }
 
-  /// Stripes that nobody has at the moment.
   var missingStripes: [Int] {
     get async {
       guard let routes = await director?.status.routes else { return [] }
@@ -123,7 +119,7 @@ extension Inbox {
     }
   }
 
-  /// Where a device's node is; nil while the relay is starting or ending.
+  /// The node of a device; nil while the relay is starting or ending.
   func route(of device: DeviceID) async -> StripeRoute? {
     guard let loops else { return nil }
     guard let routes = await director?.status.routes, let cluster = journal as? ClusterJournal

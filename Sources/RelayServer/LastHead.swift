@@ -3,27 +3,24 @@ import Primitives
 import ProviderCredentials
 import RelayCore
 
-/// The newest head of a provider's connection, with what was proved of it: the one place that
-/// knows what "like the last" means.
+/// The newest head of a provider's connection, and what was proved of it: the only place that knows
+/// what "like the last" means.
 ///
-/// Most heads differ from the one before in their path only, and HTTP/2 says so (HPACK names what
-/// was sent before; `HeaderField.isRepeated`). Then what was read and proved for the one before
-/// holds for this one too.
+/// Most heads differ from the one before only in their path, and HPACK marks the fields that were
+/// sent before (`HeaderField.isRepeated`). What was read and proved for those still holds.
 ///
-/// Invariant: `proof` was got with `head` and `authorization` as they are now. Whatever changes one
-/// of them takes back what was proved with it, in `take`; `check` takes all back when the keys are
-/// others or the token's time is up. `generation` changes with every field but a request's own.
+/// Invariant: `proof` belongs to the current `head` and `authorization`. `take` withdraws what a
+/// changed field had proved; `check` withdraws everything when the keys have changed or the token
+/// has expired. `generation` changes with every field that is not a request's own.
 struct LastHead {
-  /// What is proved, each with all before it.
+  /// Each includes those before it.
   private enum Proof {
     case nothing
-    /// The credentials let `authorization` pass.
     case authorized
-    /// And they cover the topic, for pushes of this type.
+    /// The credentials cover the topic, for pushes of this type.
     case covered
   }
 
-  /// Why a head is refused.
   enum ReadingError: Error {
     case request(Rejection)
     case credentials(CredentialError)
@@ -47,10 +44,9 @@ struct LastHead {
   private var authorization: [UInt8] = []
   private var recentTopic: Topic?
   private var proof = Proof.nothing
-  /// A place that was left with the same number needs nothing copied but path and id; 0 is none.
+  /// A place left with the same number needs only path and id copied; 0 is none.
   private var generation: UInt64 = 1
 
-  /// Reads a header block.
   mutating func take(_ fields: ArraySlice<HeaderField>, _ arena: [UInt8]) {
     let isLikeTheLast = fields.contains { $0.isRepeated }
     if !isLikeTheLast {
@@ -68,7 +64,7 @@ struct LastHead {
     }
   }
 
-  /// What a field that is not like the last one's means for all that was concluded from it.
+  /// Withdraws what a field had proved, or the copies of it, when the field has changed.
   private mutating func change(_ name: FieldName, _ value: ArraySlice<UInt8>) {
     switch name {
     case .path, .apnsID, .contentType, .contentLength, .host, .traceParent:
@@ -85,7 +81,6 @@ struct LastHead {
     }
   }
 
-  /// All checks on the head, in order; returns the topic.
   mutating func check(
     by credentials: inout ConnectionCredentials, certificateProblem: Rejection?,
     verifier: inout ProviderTokenVerifier, at now: Instant
@@ -134,12 +129,11 @@ struct LastHead {
     proof = .authorized
   }
 
-  /// Makes a request of it.
   mutating func begin(_ request: inout ProviderRequest, _ topic: Topic, at now: Instant) {
     request.begin(with: &head, generation, topic, at: now)
   }
 
-  /// What is kept when it is refused.
+  /// The record of a refused request.
   mutating func refused(
     _ problem: ReadingError, _ uniqueID: UniqueID, at now: Instant
   ) -> WaitingRequest {

@@ -3,7 +3,7 @@ package import Primitives
 import ProviderCredentials
 package import RelayCore
 
-/// What one loop remembers for people who ask, the last of each; goes back with a checkpoint.
+/// What one loop remembers for people, the latest of each; goes back with a checkpoint.
 struct LoopHistory {
   private(set) var notes: RecentTable<UniqueID, PushNote>
   /// Oldest first, as below.
@@ -12,18 +12,16 @@ struct LoopHistory {
 
   init(notes limit: Int = Limits.rememberedNotes) { notes = RecentTable(limit: limit) }
 
-  /// About what it takes.
+  /// An estimate.
   var keptBytes: Int {
     notes.count * (MemoryLayout<PushNote>.stride + 2 * MemoryLayout<UniqueID>.stride)
       + changes.count * MemoryLayout<DeviceChange>.stride
   }
 
-  /// What is known of a push beside what its shard will know.
   mutating func remember(_ note: PushNote, of id: UniqueID) {
     if !note.isEmpty { _ = notes.insert(note, for: id) }
   }
 
-  /// A provider's request was refused; `cause` says exactly why.
   mutating func refused(
     _ rejection: Rejection, _ id: UniqueID, _ cause: RefusedRequest.Cause = .asTheReason,
     at now: Instant
@@ -38,12 +36,10 @@ struct LoopHistory {
   }
 }
 
-/// What is known of an accepted notification beside what its shard knows.
+/// What is known of an accepted notification besides its shard's state.
 package struct PushNote: Hashable, Sendable {
-  /// What was odd about it.
   package var warnings = CaseSet<PayloadWarning>()
-  /// The trace of which it is a part (W3C, Trace Context, `traceparent`), in hexadecimal and
-  /// hyphens.
+  /// The trace that it belongs to (W3C, Trace Context, `traceparent`).
   package var traceParent: TraceParent?
 
   package var isEmpty: Bool { warnings.isEmpty && traceParent == nil }
@@ -54,7 +50,6 @@ package struct PushNote: Hashable, Sendable {
   }
 }
 
-/// A request of a provider that was refused, and exactly why.
 struct RefusedRequest: Sendable {
   let at: Instant
   let uniqueID: UniqueID
@@ -67,17 +62,16 @@ struct RefusedRequest: Sendable {
     case fault(String)
     /// A frame of the binary provider API is no push.
     case frame(BinaryFrameError)
-    /// What the reason says.
+    /// The reason says it all.
     case asTheReason
   }
 }
 
-/// The same for people.
 package struct RefusalReport: Sendable {
   package let at: Instant
   package let uniqueID: UniqueID
   package let rejection: Rejection
-  /// Exactly why, in a sentence.
+  /// The exact cause in a sentence.
   package let cause: String
 }
 

@@ -2,22 +2,21 @@ import Primitives
 import RelayCore
 import RelayStore
 
-/// What the effects of one loop leave behind: counts, the steps of lives, records for the storage.
-/// Lent out whole while effects are performed, so that to count, to log and to keep is not a
-/// checked access to a property of the loop for each.
+/// The results of one loop's effects: counts, steps of lives, records for the storage. Lent out
+/// whole while effects are performed, so that not every count, log entry and record is a checked
+/// access to a property of the loop.
 struct LoopLedger {
   /// Of effects; answers are counted where they are given.
   private(set) var metrics: RelayMetrics
-  /// The last steps of the last notifications of this loop's devices.
   var lives: DeliveryLog
   private let feed: FeedOutlet
   private let onLife: (@Sendable (DeliveryEvent) -> Void)?
   /// Whether records are stored as soon as they are asked for.
   private let isInMemory: Bool
-  /// With a journal: what this batch has for it.
+  /// With a journal: this batch's records.
   private var records: [JournalRecord] = []
   private var forgets: [UInt64] = []
-  /// With memory: the last record that was to be written, and the tokens that are dead when it is.
+  /// With memory: the last record asked for, and the tokens that are dead once it is stored.
   private var lastSequence: UInt64 = 0
   private var retired: [RetiredToken] = []
 
@@ -31,11 +30,10 @@ struct LoopLedger {
     isInMemory = settings.storage.journal == nil
   }
 
-  /// A frame is on its way down.
   @inline(__always)
   mutating func sent(_ delivery: Delivery) { metrics.sent(delivery) }
 
-  /// A step of a life: for whoever looks on, and for those who ask later.
+  /// Logs a step of a life, for the feed and for later questions.
   @inline(__always)
   mutating func log(_ event: inout DeliveryEvent) {
     onLife?(event)
@@ -46,7 +44,7 @@ struct LoopLedger {
     lives.append(&event)
   }
 
-  /// A fault tells of itself, in more words.
+  /// A fault tells the feed itself, with more details.
   @inline(never)
   private func tellFeed(_ event: DeliveryEvent) {
     if case .faulted = event.step { return }
@@ -64,7 +62,6 @@ struct LoopLedger {
 
   mutating func forget(_ sequence: UInt64) { if !isInMemory { forgets.append(sequence) } }
 
-  /// Hands the journal what this batch has asked for.
   mutating func submit(to journal: (any DurableJournal)?, loop: UInt16) {
     guard let journal, !records.isEmpty || !forgets.isEmpty else { return }
     journal.submit(shard: Int(loop), records: records, forgets: forgets)
@@ -72,7 +69,7 @@ struct LoopLedger {
     forgets = []
   }
 
-  /// With memory: up to where everything is as safe as it will get; nil when nothing was asked for.
+  /// With memory: the last sequence, now as safe as it gets; nil when nothing was asked for.
   mutating func stored() -> (through: UInt64, retired: [RetiredToken])? {
     guard lastSequence > 0 else { return nil }
     return (exchange(&lastSequence, with: 0), exchange(&retired, with: []))

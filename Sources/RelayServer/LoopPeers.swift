@@ -1,18 +1,18 @@
 import NIOCore
 import RelayCore
 
-/// All loops of the relay as one of them sees them: who has which partition, and what this one has
-/// for the others at the end of a batch.
+/// All loops of the relay as one of them sees them: their partitions, and what this loop has for
+/// them at the end of a batch.
 struct LoopPeers {
   private let index: Int
-  /// Itself included, in the order of their indices.
+  /// In the order of their indices, itself included.
   let runners: [ShardRunner.Peer]
   private var outboxes: [LoopMessage]
-  /// Which loop holds which partition, as far as this one has heard.
+  /// The loop of each partition, as far as this loop knows.
   var table: PartitionTable
-  /// Told when the partition that the shard was asked to drop has left.
+  /// Fulfilled when the partition that the shard drops has left.
   var departure: EventLoopPromise<Void>?
-  /// How often the relay was taken back to a checkpoint.
+  /// How often the relay went back to a checkpoint.
   var epoch: UInt32 = 0
   private(set) var sentCount = 0
   private(set) var receivedCount = 0
@@ -30,7 +30,6 @@ struct LoopPeers {
     for loop in outboxes.indices where loop != index { tell(event, loop: loop) }
   }
 
-  /// Has another loop perform it.
   mutating func pass(_ effect: Effect, loop: UInt16) { outboxes[Int(loop)].effects.append(effect) }
 
   /// Sends each loop at most one message.
@@ -44,18 +43,18 @@ struct LoopPeers {
     }
   }
 
-  /// Whether a message was sent before the relay was taken back.
+  /// Whether a message was sent before the relay went back.
   mutating func isStale(_ message: LoopMessage) -> Bool {
     receivedCount += 1
     return message.epoch != epoch
   }
 }
 
-/// What one loop tells another at the end of a batch: one hop, whatever it holds.
+/// What one loop tells another at the end of a batch, in one message.
 struct LoopMessage: Sendable {
   var events: [Event] = []
   var effects: [Effect] = []
-  /// How often the sender had been taken back to a checkpoint.
+  /// The sender's `epoch`.
   var epoch: UInt32 = 0
 
   var isEmpty: Bool { events.isEmpty && effects.isEmpty }

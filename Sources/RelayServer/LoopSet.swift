@@ -13,10 +13,10 @@ import SystemPackage
 import TLS
 import Transport
 
-/// What a relay listens for, by the keys of its configuration.
+/// The listeners of a relay, named as in its configuration.
 enum Listener: String {
   case provider, device
-  /// The binary provider API, and its feedback service.
+  /// The binary provider API and its feedback service.
   case legacy, feedback
 }
 
@@ -26,11 +26,10 @@ final class LoopSet: Sendable {
   private let peers: [ShardRunner.Peer]
   private let sweeps: [RepeatedTask]
   private let places: Mutex<PartitionTable>
-  /// For what all loops do together: follow a clock, change a policy, let a partition go, keep a
+  /// For what all loops do together: follow a clock, change a policy, release a partition, save a
   /// state.
   let turns = TurnQueue()
 
-  /// Makes a runner on every loop and introduces them to each other.
   init(group: MultiThreadedEventLoopGroup, settings: ServerSettings, logger: Logger) async throws {
     self.group = group
     var peers: [ShardRunner.Peer] = []
@@ -56,7 +55,7 @@ final class LoopSet: Sendable {
     }
   }
 
-  /// Opens a listener; connections are spread over the loops.
+  /// Connections are spread over the loops.
   func listen(
     _ endpoint: RelayConfiguration.Endpoint, _ listener: Listener, contexts: ServerContexts
   ) async throws -> any Channel {
@@ -85,8 +84,8 @@ final class LoopSet: Sendable {
                   runner: peer.runner.value, transport: transport,
                   isProvider: listener == .provider))
             case .legacy, .feedback:
-              // One read at a time, so that whoever is not read further is not. When a client ends
-              // the connection all that is left is read: the kernel must not have much.
+              // One read at a time, so that a paused connection stops at once. All the rest is read
+              // when a client ends the connection: the kernel must not hold much.
               try channel.syncOptions?.setOption(.maxMessagesPerRead, value: 1)
               try channel.syncOptions?.setOption(
                 .socketOption(.so_rcvbuf), value: Limits.binaryFrameBytes)
@@ -104,7 +103,7 @@ final class LoopSet: Sendable {
     }
   }
 
-  /// Finds out whether something could listen there, for those who do something before they do.
+  /// Checks that an address is free, for callers with work to do before they listen.
   static func check(_ endpoint: RelayConfiguration.Endpoint, _ key: String) async throws {
     do {
       let channel = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
@@ -124,7 +123,6 @@ final class LoopSet: Sendable {
       description: "cannot listen on \(endpoint): \(reason(error)); choose another with --\(key)")
   }
 
-  /// Why nothing can listen there, in words for people.
   private static func reason(_ error: any Error) -> String {
     switch error {
     case let error as IOError where error.errnoCode == Errno.addressInUse.rawValue:
@@ -150,11 +148,10 @@ final class LoopSet: Sendable {
       configuration.maximumQueuedConnectionBytes = Limits.providerQueuedBytes
       configuration.tellsRepeatedFields = true
     } else {
-      // More once a secret was accepted (`DeviceConnection.raiseStreams`).
+      // More after a secret was accepted (`DeviceConnection.raiseStreams`).
       configuration.maximumConcurrentStreams = Limits.unauthenticatedDeviceStreams
       configuration.maximumQueuedConnectionBytes = Limits.deviceQueuedBytes
-      // Uploads of lines are consumed at once, so this bounds one request's body, not a stream's
-      // life.
+      // Lines are consumed at once: this bounds one request's body, not a stream's life.
       configuration.maximumBodyBytes = .max
       configuration.headerTableBytes = 1024
     }
@@ -166,10 +163,8 @@ final class LoopSet: Sendable {
       maximumPendingBytes: Limits.pendingTLSBytes)
   }
 
-  /// How many loops there are.
   var count: Int { peers.count }
 
-  /// Has one loop do something with its runner.
   func onLoop(_ index: Int, _ body: @escaping @Sendable (ShardRunner) -> Void) {
     let peer = peers[index]
     peer.eventLoop.execute { body(peer.runner.value) }
@@ -182,7 +177,6 @@ final class LoopSet: Sendable {
     await peers.onEach(body)
   }
 
-  /// Tells the shards what the journal has done.
   func deliver(_ outcomes: [Journal.Outcome]) {
     for outcome in outcomes {
       switch outcome {
@@ -194,17 +188,16 @@ final class LoopSet: Sendable {
     }
   }
 
-  /// Which loop holds which partition when no move is under way.
+  /// The loop of each partition when no move is under way.
   var table: PartitionTable { places.withLock { $0 } }
 
-  /// Which loop holds a partition has changed.
   func place(_ changed: [PartitionID: Int]) {
     places.withLock { table in
       for (partition, loop) in changed { table[partition] = loop }
     }
   }
 
-  /// Lets partitions go that another node has; returns when all have left.
+  /// Releases partitions that another node has; returns when all have left.
   func release(_ gone: [PartitionID]) async {
     let endTurn = await turns.next()
     defer { endTurn() }
@@ -219,7 +212,7 @@ final class LoopSet: Sendable {
     }
   }
 
-  /// All loops follow a step of the machine's clock.
+  /// Makes all loops follow a step of the machine's clock.
   func follow(_ step: Interval, of time: SystemTime, _ journal: (any DurableJournal)?)
     async throws(StoreError)
   {
@@ -230,17 +223,15 @@ final class LoopSet: Sendable {
     try await journal?.stepClocks(by: step)
   }
 
-  /// Hands an event to every shard.
   func administer(_ event: Event) {
     for loop in peers.indices { onLoop(loop) { $0.administer(event) } }
   }
 
-  /// Hands new provider keys to every loop.
   func replaceKeys(_ keys: ProviderKeys) {
     for loop in peers.indices { onLoop(loop) { $0.verifier.replaceKeys(keys) } }
   }
 
-  /// Says good-bye on every loop and waits until all connections have ended, or for `timeout`.
+  /// Drains every loop and waits until all connections have ended, or for `timeout`.
   func drain(within timeout: Interval) async {
     await turns.ended()
     for loop in peers.indices { onLoop(loop) { $0.drain() } }
@@ -256,25 +247,23 @@ final class LoopSet: Sendable {
 }
 
 extension [ShardRunner.Peer] {
-  /// Asks each loop's runner, all at once; the answers are in the order of the loops.
   func onEach<Answer: Sendable>(
     _ body: @escaping @Sendable (ShardRunner) -> Answer
   ) async -> [Answer] {
     let futures = map { peer in peer.eventLoop.submit { body(peer.runner.value) } }
     var answers: [Answer] = []
     for future in futures {
-      // A loop that is gone has nothing to say.
       if let answer = try? await future.get() { answers.append(answer) }
     }
     return answers
   }
 }
 
-/// Has one thing done after the other.
+/// Runs one thing after the other.
 final class TurnQueue: Sendable {
   private let last = Mutex<Task<Void, Never>?>(nil)
 
-  /// Waits for what is under way, and has others wait until what it returns is called.
+  /// Waits for earlier turns. Later ones wait until the returned closure is called.
   func next() async -> @Sendable () -> Void {
     let (gate, holder) = AsyncStream.makeStream(of: Void.self)
     let before = last.withLock { last in
@@ -289,17 +278,15 @@ final class TurnQueue: Sendable {
     return { holder.finish() }
   }
 
-  /// Waits for what is under way.
   func ended() async { await last.withLock { $0 }?.value }
 }
 
-/// Where administrative events wait until the loops are running.
+/// The running loops and what belongs to them, once there are any.
 final class Inbox: Sendable {
   private struct Running {
     let loops: LoopSet
     let journal: (any DurableJournal)?
     let clock: VirtualClock?
-    /// What this node does in a cluster.
     var director: ClusterDirector?
   }
 
@@ -310,19 +297,16 @@ final class Inbox: Sendable {
     running.withLock { $0 = Running(loops: loops, journal: journal, clock: clock) }
   }
 
-  /// The clock, if it is a virtual one.
+  /// nil for the system's clock.
   var clock: VirtualClock? { running.withLock { $0 }?.clock }
 
-  /// This node's part in a cluster, once it takes one.
   var director: ClusterDirector? {
     get { running.withLock { $0?.director } }
     set { running.withLock { $0?.director = newValue } }
   }
 
-  /// The journal that the loops use, if they do.
   var journal: (any DurableJournal)? { running.withLock { $0 }?.journal }
 
-  /// The loops, once there are any.
   var loops: LoopSet? { running.withLock { $0 }?.loops }
 
   func send(_ event: Event) {
@@ -335,7 +319,7 @@ final class Inbox: Sendable {
     running.withLock { $0 }?.loops.deliver(outcomes)
   }
 
-  /// The journal knows by itself that it cannot write, or that it can again.
+  /// The journal reports by itself that it cannot write, or can again.
   func observe(_ notice: StoreNotice) {
     switch notice {
     case .writingFailed: isJournalFailing.store(true, ordering: .relaxed)
@@ -344,6 +328,6 @@ final class Inbox: Sendable {
     }
   }
 
-  /// Whether the journal could not write what it was last given.
+  /// Whether the journal could not write its last batch.
   var journalFails: Bool { isJournalFailing.load(ordering: .relaxed) }
 }

@@ -2,17 +2,16 @@ import Primitives
 import RelayCore
 import RelayRecording
 
-/// A loop's shard, what it has asked for and is not performed yet, and who looks on: together, so
-/// that a decision is one checked access to a property of the loop.
+/// A loop's shard, its unperformed effects and its observers: together, so that a decision is one
+/// checked access to a property of the loop.
 struct LoopShard {
   /// Of the loop.
   private let number: UInt16
   var shard: Shard
   var effects: [Effect] = []
   private let feed: FeedOutlet
-  /// Set while everything that the shard is told is written down.
+  /// Set while the shard is recorded.
   private var recorder: ShardRecorder?
-  /// Memory for effects.
   private var spare: [Effect] = []
 
   init(_ start: ShardStart, _ feed: FeedOutlet, _ recording: Recording?) {
@@ -22,7 +21,7 @@ struct LoopShard {
     recorder = recording.map { ShardRecorder(start, to: $0) }
   }
 
-  /// Has the shard decide; returns what has changed about a device: nothing, with a push.
+  /// Lets the shard decide; returns a device's change, which a push never is.
   @inline(__always)
   mutating func decide(_ event: Event, at now: Instant) -> DeviceChange? {
     guard recorder == nil, !feed.isOpen, !event.isAboutDevice else {
@@ -43,7 +42,7 @@ struct LoopShard {
     let change = change(by: event, effects[first...], gone: gone, at: now)
     guard feed.isOpen else { return change }
     if let change { feed.append(.device(change)) }
-    // Every loop is told; once is enough.
+    // Every loop gets this event; one reports it.
     if case .operated(.policyChanged(let policy, let moment)) = event, number == 0 {
       feed.append(.policy(policy, at: moment))
     }
@@ -57,7 +56,7 @@ struct LoopShard {
   }
 
   /// - Parameters:
-  ///   - effects: of the event. Strangers ask, too: what is refused changes nothing.
+  ///   - effects: of the event; a refused request, also from strangers, changes nothing.
   ///   - gone: the device of a stream that has ended.
   private func change(
     by event: Event, _ effects: ArraySlice<Effect>, gone: DeviceID?, at now: Instant
@@ -102,12 +101,12 @@ struct LoopShard {
     }
   }
 
-  /// When a timer of the shard is due. Lent to be changed: what is only looked at is copied.
+  /// The next timer of the shard. `mutating`, since a value that is only read would be copied.
   mutating func nextWake() -> Instant? { shard.nextWake }
 
   // MARK: Effects
 
-  /// Everything that has been asked for; `reuse` gives the memory back.
+  /// All unperformed effects; `reuse` returns the memory.
   mutating func nextEffects() -> [Effect] {
     var next: [Effect] = []
     swap(&next, &spare)
@@ -122,23 +121,20 @@ struct LoopShard {
 
   // MARK: Recording
 
-  /// Writes down everything from now on.
   mutating func record(to recording: Recording) {
     recorder = ShardRecorder(number, shard, to: recording)
   }
 
-  /// Hands over what was recorded and records nothing more.
   mutating func stopRecording() {
     flushRecording()
     recorder = nil
   }
 
-  /// Hands over what was recorded, whole batches; nothing more when the file takes none.
+  /// Hands over recorded batches. The recording stops when the file takes no more.
   mutating func flushRecording() {
     if recorder?.flush(&shard) == false { recorder = nil }
   }
 
-  /// The batch is over: those who look on hear of it.
   mutating func endBatch() {
     if recorder?.endBatch(&shard) == false { recorder = nil }
     feed.flush()
@@ -146,7 +142,7 @@ struct LoopShard {
 }
 
 extension Event {
-  /// Whether a phone has come, gone or become another: seldom, beside pushes.
+  /// Whether a phone has come, gone or changed: rare, compared with pushes.
   @inline(__always)
   fileprivate var isAboutDevice: Bool {
     switch self {

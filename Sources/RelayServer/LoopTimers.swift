@@ -2,22 +2,21 @@ import NIOCore
 import Primitives
 import RelayCore
 
-/// What one loop does when its time has come, beside the timers of its shard.
+/// A loop's timed work besides its shard's timers.
 struct LoopTimers {
   var putOff = PutOff()
   /// With a virtual clock.
   var followers = ClockFollowers()
-  /// On the machine's clock: when the loop is woken for the first of all.
+  /// With the machine's clock: the wake-up for the earliest of all.
   private var wake: (time: Instant, task: Scheduled<Void>)?
 
-  /// Has the loop woken at a moment, unless it is before.
+  /// Wakes the loop at a moment, unless it wakes earlier.
   mutating func wake(at moment: Instant, _ schedule: () -> Scheduled<Void>) {
     if let wake, wake.time <= moment { return }
     cancelWake()
     wake = (moment, schedule())
   }
 
-  /// It is woken, or need not be.
   mutating func cancelWake() {
     wake?.task.cancel()
     wake = nil

@@ -4,21 +4,20 @@ import RelayCore
 import RelayFaults
 package import RelayRecording
 
-/// A node as its own relay sees it.
 struct NodeView: Sendable {
   let inbox: Inbox
   let loops: LoopSet
   let feeds: FeedHolder?
 }
 
-/// A question of one node's relay to that of another, for people, with its number on the wire. It
-/// is answered from what a node knows, and asked of nobody else.
+/// A question of one node's relay to another's, with its number on the wire. The answer comes from
+/// what that node knows, without asking further.
 struct NodeQuestion<Argument: BinaryCodable & Sendable, Answer: BinaryCodable & Sendable>: Sendable
 {
   let number: UInt8
-  /// The device whose node alone is asked.
+  /// The device whose node is asked; nil for all nodes.
   var device: (@Sendable (Argument) -> DeviceID)?
-  /// What this node answers; nil when it has nothing to say.
+  /// nil when this node has no answer.
   let answer: @Sendable (NodeView, Argument) async -> Answer?
 
   init(
@@ -35,11 +34,11 @@ struct NodeQuestion<Argument: BinaryCodable & Sendable, Answer: BinaryCodable & 
   }
 }
 
-/// A question whose types only itself knows.
+/// A question without its types.
 protocol AnsweredQuestion: Sendable {
   var number: UInt8 { get }
-  /// The answer to a question whose argument comes next; empty when there is none, or when it is
-  /// about a device that this node has not.
+  /// The answer to a question whose argument is read next; empty when there is none, or when the
+  /// question is about a device of another node.
   func answer(_ reader: ByteReader, _ node: NodeView) async -> [UInt8]
 }
 
@@ -53,7 +52,6 @@ extension NodeQuestion: AnsweredQuestion {
   }
 }
 
-/// All of them.
 enum NodeQuestions {
   static func answer(_ bytes: [UInt8], _ node: NodeView) async -> [UInt8] {
     var reader = ByteReader(bytes)
@@ -77,7 +75,7 @@ enum NodeQuestions {
       })
   }
 
-  /// False when there is no device with this id.
+  /// False when no device has this id.
   static let administer = NodeQuestion(3, of: \.first) {
     (node, wish: Pair<DeviceID, AdminAction>) -> Bool in
     guard let known = await report.answer(node, wish.first), known != nil else { return false }
@@ -125,7 +123,6 @@ enum NodeQuestions {
     return Array(heads.joined().sorted { $0.at > $1.at }.prefix(wish.second))
   }
 
-  /// The steps of each of these lives.
   static let steps = NodeQuestion(9) { (node, ids: [UniqueID]) -> [[DeliveryEvent]] in
     let parts = await node.loops.onEach { runner in ids.map { runner.ledger.lives.steps(of: $0) } }
     return ids.indices.map { place in DeliveryLog.join(parts.map { $0[place] }) }
@@ -142,8 +139,8 @@ enum NodeQuestions {
 
   static let counters = NodeQuestion(12) { (node, _: Nothing) in await node.loops.counters() }
 
-  /// What has happened since a place of the node's feed; nil asks where it ends. The answer waits
-  /// for a moment until there is something.
+  /// What has happened since a position of the node's feed, waiting for a moment if there is
+  /// nothing; nil asks for the end.
   static let feed = NodeQuestion(13) { (node, position: UInt64?) in
     await node.feeds?.page(since: position)
   }
@@ -156,7 +153,6 @@ enum NodeQuestions {
   static let standing = NodeQuestion(15) { (node, _: Nothing) in node.inbox.standing }
 }
 
-/// Two values that are asked about together.
 struct Pair<First: BinaryCodable & Sendable, Second: BinaryCodable & Sendable>: BinaryCodable,
   Sendable
 {
@@ -172,15 +168,13 @@ struct Pair<First: BinaryCodable & Sendable, Second: BinaryCodable & Sendable>: 
   }
 }
 
-/// What is asked about where the question says it all.
 struct Nothing: BinaryCodable, Sendable {
   init() {}
   func write(to writer: inout ByteWriter) {}
   init(from reader: inout ByteReader) throws(CodecError) {}
 }
 
-/// Devices whose id begins with a text, or that have an app whose topic contains it: so many from a
-/// place on.
+/// Finds devices whose id begins with a text, or with an app whose topic contains it.
 struct DeviceSearch: Sendable {
   var text: String
   var position: Relay.DevicePosition?
@@ -220,12 +214,12 @@ extension LoopSet {
   }
 }
 
-/// A part of a node's feed, and how its counters stand.
+/// A part of a node's feed, and its counters.
 struct NodeFeedPage: Sendable {
   var items: [FeedItem] = []
-  /// Where to go on.
+  /// The next position to ask for.
   var next: UInt64
-  /// How many are gone that came before these.
+  /// Lost events before these.
   var dropped: UInt64 = 0
   var counters: ShardCounters
 }

@@ -2,13 +2,13 @@ package import Primitives
 import RelayCluster
 package import RelayRecording
 
-/// How a node of a cluster stands, as only it knows.
+/// What only a cluster's node knows about itself.
 package struct NodeStanding: Hashable, Sendable {
-  /// Until its lease runs out; below zero since it has.
+  /// Negative after the lease has run out.
   package var leaseLeft: Interval
-  /// What the engine has not said to have yet, of all its stripes.
+  /// Records of all its stripes that the engine has not confirmed.
   package var waitingEntries: Int
-  /// How long the oldest of that has waited.
+  /// The age of the oldest of them.
   package var waitingAge: Interval
 }
 
@@ -24,7 +24,7 @@ extension NodeStanding: BinaryCodable {
   }
 }
 
-/// A number of a node in a cluster, for those who watch it.
+/// A number of a cluster's node, for monitoring.
 package struct ClusterMetric: Sendable {
   package typealias Sample = (labels: [(name: String, value: String)], value: Double)
 
@@ -56,7 +56,7 @@ extension ClusterStatus {
     ["active", "draining", "gone"].map { state in (state, nodes.count { $0.state == state }) }
   }
 
-  /// So much for each stripe, by whose they are.
+  /// Sums a weight of the stripes by their owners.
   func count(_ weight: (Stripe) -> Int) -> [(String, Int)] {
     ["own", "elsewhere", "moving", "unowned", "unreadable"].map { owner in
       (owner, stripes.filter { self.owner(of: $0) == owner }.reduce(0) { $0 + weight($1) })

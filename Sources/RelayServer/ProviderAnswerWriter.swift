@@ -4,11 +4,11 @@ import Primitives
 import RelayCore
 import Transport
 
-/// Writes answers to providers; its buffers are used again and again.
+/// Writes answers to providers into reused buffers.
 ///
-/// A success is HEADERS with END_STREAM and nothing else; an error is HEADERS and exactly one DATA
-/// frame (Apple, "Handling notification responses from APNs" and docs/PROTOCOL.md, "What clients in
-/// the field send": there are clients that parse each frame as a whole text).
+/// A success is only HEADERS with END_STREAM; an error is HEADERS and exactly one DATA frame
+/// (Apple, "Handling notification responses from APNs", and docs/PROTOCOL.md, "What clients in the
+/// field send": some clients parse each frame as a whole text).
 struct ProviderAnswerWriter {
   private var head = HeaderBlock()
   private var text: [UInt8] = []
@@ -22,7 +22,7 @@ struct ProviderAnswerWriter {
     var uniqueID = request.uniqueID
     switch answer {
     case .accepted(let id):
-      // Of the first, where this one is its repetition.
+      // The first push's id when this one repeats it.
       uniqueID = id
       head.append(":status", literal: "200")
     case .rejected(.expiredToken):
@@ -46,14 +46,13 @@ struct ProviderAnswerWriter {
     submit(stream, body, on: handler)
   }
 
-  /// The header list passed the limit: nothing of it is known, not even an id.
+  /// The header list exceeds the limit: not even an id is known.
   mutating func respondHeadersTooLarge(_ stream: StreamID, on handler: ConnectionHandler) {
     head.removeAll()
     head.append(":status", literal: "431")
     submit(stream, [], on: handler)
   }
 
-  /// The answer to a question.
   mutating func respond(
     _ stream: StreamID, _ status: Int, _ json: [UInt8], on handler: ConnectionHandler
   ) {
@@ -63,7 +62,7 @@ struct ProviderAnswerWriter {
     submit(stream, json, on: handler)
   }
 
-  /// All 410s say since when (Apple, "Handling notification responses from APNs").
+  /// All 410s have a time (Apple, "Handling notification responses from APNs").
   private mutating func gone(_ rejection: Rejection, since: Instant) -> [UInt8] {
     appendStatus(rejection)
     return Array(
@@ -79,8 +78,8 @@ struct ProviderAnswerWriter {
     do throws(HTTP2Error) {
       try handler.transport.http2.respond(to: stream, head, body: body)
     } catch {
-      // The peer has reset the stream meanwhile and nobody waits for this answer any more; or it
-      // does not read those before, and must not wait for this one.
+      // The peer has reset the stream, so nobody waits for this answer; or it does not read earlier
+      // ones, and must not wait for this one.
       if case .queueFull = error {
         handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
       }

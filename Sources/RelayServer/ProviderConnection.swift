@@ -10,17 +10,17 @@ import RelayStore
 import TLS
 import Transport
 
-/// What a provider's connection is about: requests in, answers out.
+/// A provider's connection: requests in, answers out.
 ///
-/// A request goes through the checks in the order of docs/PROTOCOL.md, "Order of checks". Whatever
-/// is wrong is remembered when it is found and said when the request is complete, so that a client
-/// that is still sending its body is not confused. What passes becomes an event for the shard.
+/// Checks follow docs/PROTOCOL.md, "Order of checks". An error is kept until the request is
+/// complete, so that a client that is still sending its body is not confused. A valid request
+/// becomes an event for the shard.
 struct ProviderConnection {
-  /// Requests of which more is to come and whose heads have passed all checks.
+  /// Incomplete requests whose heads have passed all checks.
   var open = StreamMap(vacant: ProviderRequest.vacant)
   /// The newest head, which the next one is compared with.
   var lastHead = LastHead()
-  /// Requests that are complete, refused or answered, until their streams end.
+  /// Complete, refused or answered requests, until their streams end.
   var waiting = StreamMap(vacant: WaitingRequest.vacant)
   var questions = Questions()
   var credentials = ConnectionCredentials()
@@ -30,7 +30,7 @@ struct ProviderConnection {
 
   // MARK: Life
 
-  /// The handshake is complete: a client certificate decides what this connection may do.
+  /// The handshake is complete: a client certificate decides the rights of the connection.
   mutating func opened(peer: TLSPeer?, on handler: ConnectionHandler) {
     let now = handler.runner.now
     let settings = handler.runner.settings
@@ -55,7 +55,7 @@ struct ProviderConnection {
     waiting = StreamMap(vacant: .vacant)
   }
 
-  /// The peer sends nothing more: requests that are not complete never will be.
+  /// The peer sends nothing more: incomplete requests stay so.
   mutating func peerClosed() {
     open = StreamMap(vacant: .vacant)
     for (stream, request) in waiting.all where request.refusal != nil { waiting.remove(stream) }
@@ -63,7 +63,6 @@ struct ProviderConnection {
 
   var hasStreams: Bool { open.count + waiting.count > 0 }
 
-  /// Whether a complete request has not been answered.
   func owesAnswers(on handler: ConnectionHandler) -> Bool {
     waiting.all.contains { $1.refusal == nil && !handler.transport.http2.hasAnswer($0) }
   }
@@ -88,7 +87,7 @@ struct ProviderConnection {
         _ = open.modify(stream) { $0.dropBody() }
         if endStream { complete(stream, at: now, on: handler) }
       case .headersTooLarge(let stream):
-        // Known until its stream ends: the next sweep sees to that.
+        // Kept until its stream ends; the next sweep resets it.
         waiting.insert(.unnamed, stream)
         writer.respondHeadersTooLarge(stream, on: handler)
       case .closed(let stream, _):
@@ -105,7 +104,7 @@ struct ProviderConnection {
     open.remove(stream) { $0.dropBody() }
   }
 
-  /// The request is all here: the last checks, and on to its shard.
+  /// The request is complete: makes the last checks and passes it to its shard.
   private mutating func complete(
     _ stream: StreamID, at now: Instant, on handler: ConnectionHandler
   ) {
@@ -143,8 +142,7 @@ struct ProviderConnection {
     }
   }
 
-  /// The request is all here, and its head was refused; or it was answered early, and the rest of
-  /// it is not wanted.
+  /// The request is complete, but its head was refused, or it was answered early.
   private mutating func refuse(_ stream: StreamID, on handler: ConnectionHandler) {
     guard var request = waiting[stream], let problem = request.refusal else { return }
     request.stage = .complete
@@ -154,7 +152,6 @@ struct ProviderConnection {
     respond(stream, .rejected(problem.rejection), on: handler)
   }
 
-  /// A fault may be in the way of a request that is in order.
   private mutating func intervene(
     _ notification: Notification, _ stream: StreamID, at now: Instant,
     on handler: ConnectionHandler
@@ -169,7 +166,7 @@ struct ProviderConnection {
     }
   }
 
-  /// So that `GET /v1/refusals` can say exactly why.
+  /// For `GET /v1/refusals`.
   private func remember(
     _ problem: LastHead.ReadingError, _ uniqueID: UniqueID, at now: Instant,
     on handler: ConnectionHandler
@@ -179,11 +176,11 @@ struct ProviderConnection {
 
   // MARK: Answers
 
-  /// A shard has decided; what it refuses is remembered.
+  /// Passes on a shard's decision; refusals are remembered.
   mutating func decided(
     _ stream: StreamID, _ answer: ProviderAnswer, on handler: ConnectionHandler
   ) {
-    // What comes too late from another node was refused in its place.
+    // A late answer from another node; the request was refused already.
     if handler.runner.isNode, handler.transport.http2.hasAnswer(stream) { return }
     if let rejection = answer.rejection {
       _ = waiting.read(stream) { request in
@@ -213,7 +210,7 @@ struct ProviderConnection {
 
   // MARK: Time
 
-  /// Requests that are not completed are answered `IdleTimeout`.
+  /// Incomplete requests are answered `IdleTimeout`.
   mutating func sweep(at now: Instant, on handler: ConnectionHandler) {
     let settings = handler.runner.settings
     for (stream, request) in waiting.all {
@@ -224,7 +221,7 @@ struct ProviderConnection {
         _ = waiting.modify(stream) { $0.stage = .answeredEarly }
         respond(stream, .rejected(.idleTimeout), on: handler)
       case .answeredEarly:
-        // The answer is out; the rest of the request is not wanted (RFC 9113 section 8.1).
+        // The answer is out; the rest of the request is unwanted (RFC 9113 section 8.1).
         handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.noError)
       }
       handler.markDirty()
@@ -244,7 +241,7 @@ struct ProviderConnection {
 }
 
 extension ProviderConnection {
-  /// Refuses what another node has not answered in time: nobody knows what has become of it.
+  /// Refuses requests that another node has not answered in time: their outcome is unknown.
   private mutating func refuseOverdue(at now: Instant, on handler: ConnectionHandler) {
     for (stream, request) in waiting.all
     where request.refusal == nil && now - request.since >= Limits.hopPatience
@@ -256,12 +253,11 @@ extension ProviderConnection {
   }
 }
 
-/// Keeps a provider's connection in one place, so that a batch of events is one access to it.
+/// A reference, so that a batch of events is one access to the connection.
 final class ProviderBox {
   var connection = ProviderConnection()
 }
 
-/// A request's head: fields, then the checks on them.
 extension ProviderConnection {
   mutating func headersReceived(
     _ stream: StreamID, _ fields: ArraySlice<HeaderField>, _ arena: [UInt8], at now: Instant,
@@ -278,7 +274,7 @@ extension ProviderConnection {
     if case .failure = outcome, !credentials.isAuthorized,
       open.count + waiting.count >= Limits.refusedRequests
     {
-      // Nothing of it was looked at but the head: it may be sent again, to whom it helps.
+      // Only the head was looked at, so the request may safely be sent again.
       handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.refusedStream)
       return
     }
@@ -292,7 +288,7 @@ extension ProviderConnection {
     }
   }
 
-  /// All checks on the head. A key that is not known may be one that was made a moment ago.
+  /// All checks on the head. An unknown key may have been made a moment ago.
   private mutating func checkHead(
     at now: Instant, on handler: ConnectionHandler
   ) throws(LastHead.ReadingError) -> Topic {
@@ -309,15 +305,12 @@ extension ProviderConnection {
   }
 }
 
-/// Questions of providers: what became of a push, and which tokens are no good any more.
-///
-/// People and nightly jobs ask; a question may look at every loop and at the disk, and its answer
-/// comes back to the loop of the connection.
+/// Questions of providers: the life of a push, and invalid tokens. A question may look at every
+/// loop and at the disk; its answer comes back to the loop of the connection.
 extension ProviderConnection {
-  /// Tokens of one page of feedback.
   static let feedbackPageCount = 1000
 
-  /// Sets out to find the answer; `answer` of the handler is called when it is there.
+  /// Looks for the answer and passes it to the handler's `answer`.
   mutating func ask(_ query: ProviderQuery, _ stream: StreamID, on handler: ConnectionHandler) {
     guard let question = questions.begin(stream) else {
       return respond(stream, .rejected(.serviceUnavailable), on: handler)
@@ -341,7 +334,7 @@ extension ProviderConnection {
     }
   }
 
-  /// The answer is there; what the provider's credentials do not cover is not shown.
+  /// Sends the answer, without anything that the provider's credentials do not cover.
   mutating func answer(
     _ stream: StreamID, _ answer: QueryAnswer, on handler: ConnectionHandler
   ) {
@@ -390,7 +383,6 @@ extension ProviderConnection {
   }
 }
 
-/// What was found.
 enum QueryAnswer {
   case life(Relay.Life?)
   case feedback(Result<[FeedbackItem], any Error>, since: Int64)
@@ -401,13 +393,12 @@ struct FeedbackPage: Encodable {
   struct Token: Encodable {
     var token: String
     var topic: String
-    /// Since when it is no good, in UNIX milliseconds; as in the answer 410.
+    /// UNIX milliseconds of the unregistration, as in a 410.
     var timestamp: Int64
   }
 
   var tokens: [Token]
-  /// What to ask `since` next.
+  /// The next `since`.
   var cursor: Int64
-  /// Whether there is more to be had at once.
   var hasMore: Bool
 }

@@ -2,12 +2,12 @@ import HTTP2
 import Primitives
 import RelayCore
 
-/// One provider's request under way whose head has passed all checks.
+/// An open request of a provider whose head has passed all checks.
 struct ProviderRequest {
   var head = ProviderRequestHead()
   private var topic = Topic.vacant
   private(set) var since: Instant
-  /// Which of the connection's heads this one is, but for path and id; 0 is none.
+  /// The connection's head that this one equals but for path and id; 0 is none.
   private var generation: UInt64 = 0
   private var body: [UInt8] = []
   private var bodyIsTooLarge = false
@@ -16,11 +16,11 @@ struct ProviderRequest {
     self.since = since
   }
 
-  /// No request at all: what lies in a free place.
+  /// The content of a free place.
   static let vacant = ProviderRequest(since: Instant(milliseconds: 0))
 
-  /// Begins anew, in the place of an earlier request of the connection: mostly its head says the
-  /// same but for path and id, and then only those are copied.
+  /// Reuses the place of an earlier request. Mostly its head is the same but for path and id, and
+  /// only those are copied.
   mutating func begin(
     with head: inout ProviderRequestHead, _ generation: UInt64, _ topic: Topic, at now: Instant
   ) {
@@ -46,7 +46,7 @@ struct ProviderRequest {
     body = []
   }
 
-  /// The last checks, on the body, which is moved out, not copied.
+  /// Makes the last checks, on the body, which is moved out and not copied.
   mutating func finish(
     _ uniqueID: UniqueID, isStrict: Bool, at now: Instant, warnings: inout CaseSet<PayloadWarning>
   ) -> Result<Notification, Rejection> {
@@ -66,23 +66,22 @@ struct ProviderRequest {
   }
 }
 
-/// What must be known of a request until it is answered: how it is called, and not more, for
-/// strangers can have many.
+/// What an answer needs to know of a request, and no more, since strangers can have many.
 struct WaitingRequest {
   enum Stage {
     case complete
-    /// Its head is refused, which is said when it is complete.
+    /// Its head is refused; answered when it is complete.
     case refused(LastHead.ReadingError)
     /// Answered before it was complete; the next sweep ends the stream.
     case answeredEarly
   }
 
   var uniqueID: UniqueID
-  /// Echoed as `apns-id`, with the capitals that it came with.
+  /// Echoed as `apns-id`, with its original capitals.
   var providerID: UniqueID
   var capitals: UInt64 = 0
   var stage = Stage.complete
-  /// When it was complete; when its head came, of one that is refused. By the machine's time.
+  /// When it was complete, or when its refused head came. In the machine's time.
   var since = Instant(milliseconds: 0)
 
   init(
@@ -95,10 +94,10 @@ struct WaitingRequest {
     self.since = since
   }
 
-  /// No request at all: what lies in a free place.
+  /// The content of a free place.
   static let vacant = WaitingRequest(.complete)
 
-  /// A request of which nothing is known, not even a name; answered when its head came.
+  /// A request whose header list was too large: not even its id is known.
   static let unnamed = WaitingRequest(.answeredEarly)
 
   private init(_ stage: Stage) {
@@ -107,7 +106,7 @@ struct WaitingRequest {
     self.stage = stage
   }
 
-  /// Why its head is refused, while more of it is to come.
+  /// Why its head is refused, while the request is incomplete.
   var refusal: LastHead.ReadingError? {
     if case .refused(let problem) = stage { problem } else { nil }
   }

@@ -9,20 +9,19 @@ import RelaySetup
 import Synchronization
 import SystemPackage
 
-/// What a relay records, in files of bounded size. Loops hand over whole frames and never wait: one
-/// queue writes them. When the disk cannot follow, the recording ends and the relay goes on.
+/// A recording in files of bounded size. Loops hand over whole frames and never wait; one queue
+/// writes them. When the disk is too slow, the recording ends and the relay goes on.
 ///
 /// ```
 ///   FILE:          header, starts ── chunks ─▶ half of the limit ─▶ end   (FILE.previous)
 ///   the next FILE: header, state of each shard ── chunks ─▶ …
 /// ```
 ///
-/// Each loop goes over to the next segment by itself, at its next flush: a shard's chunks are
-/// behind its own start or state, and what it was is in its state. So each file can be replayed
-/// without the other, and the one before the previous can go.
+/// Each loop moves to the next segment at its own flush. A shard's chunks follow its start or state
+/// in the same file, so each file replays on its own and the oldest can be deleted.
 package final class Recording: Sendable {
   private struct Segment {
-    /// Opened and closed by the queue.
+    /// Opened and closed on the queue.
     var descriptor: FileDescriptor?
     var takenBytes = 0
     /// Loops that still write to it.
@@ -30,36 +29,34 @@ package final class Recording: Sendable {
   }
 
   private struct State {
-    /// Given to the queue and not yet written.
+    /// On the queue and not yet written.
     var queuedBytes = 0
     var ending: RecordingEnd?
     var current = 0
     var segments: [Int: Segment]
   }
 
-  /// What became of a frame.
   enum Verdict {
     case taken
-    /// Taken, and the loop goes on in the next segment.
+    /// Taken; the loop continues in the next segment.
     case full
     /// The recording has ended.
     case over
   }
 
-  /// What may wait to be written, of all loops.
+  /// For all loops.
   static let queuedBytes = 64 * 1_048_576
 
   let redactor: Redactor
   package let path: String
-  /// Of both files together, in bytes, besides the states at their heads.
+  /// Bytes of both files, besides the states at their heads.
   private let limit: Int
   private let shardCount: Int
   private let logger: Logger
   private let state: Mutex<State>
   private let queue = DispatchQueue(label: "pushrelay.recording")
 
-  /// Begins a file, readable by its owner only. One that is there, as after a crash, is kept beside
-  /// it as `FILE.previous`.
+  /// Creates a file for its owner only. An existing one, as after a crash, becomes `FILE.previous`.
   ///
   /// - Parameter limit: in bytes.
   init(
@@ -82,15 +79,14 @@ package final class Recording: Sendable {
       metadata: ["file": "\(path)", "payloads": "\(redactor.payloads)", "limitBytes": "\(limit)"])
   }
 
-  /// Where a file is kept that another one follows.
+  /// The name of a file after the next one has begun.
   package static func previous(_ path: String) -> String { path + ".previous" }
 
   // MARK: From the loops
 
-  /// How many files have been begun.
   var segmentCount: Int { state.withLock { $0.current + 1 } }
 
-  /// Takes a frame, or only says how a segment stands.
+  /// Queues a frame; nil only asks for the state of the segment.
   func append(_ frame: RecordingFrame?, to segment: Int) -> Verdict {
     let (verdict, ending) = state.withLock { state -> (Verdict, RecordingEnd?) in
       guard state.ending == nil else { return (.over, nil) }
@@ -113,7 +109,7 @@ package final class Recording: Sendable {
     return verdict
   }
 
-  /// A loop goes over to the next segment, which is begun if it is the first to do so.
+  /// Moves a loop to the next segment; the first loop to leave begins it.
   func leave(_ segment: Int) -> Int {
     let (next, isNew, isLast) = state.withLock { state in
       state.segments[segment]?.writers -= 1
@@ -129,22 +125,20 @@ package final class Recording: Sendable {
     return next
   }
 
-  /// Writes down what a shard is, first of all that a segment has of it. A shard is a value: it is
-  /// made bytes here, while the loop goes on with its own.
+  /// Writes a shard's state at the head of a segment. A shard is a value: it is encoded here while
+  /// the loop goes on.
   func begin(_ segment: Int, _ number: UInt16, _ shard: Shard) {
     queue.async { [redactor] in
       let frame = RecordedState(number, shard).frame(redactor)
-      // A state that is larger than what is left would begin a file with every chunk: it does not
-      // count.
+      // Not counted: a state above the limit would begin a new file with every chunk.
       self.state.withLock { $0.queuedBytes += frame.count }
       self.write(frame, to: segment)
     }
   }
 
-  /// The segment that loops write to from the beginning on.
   var current: Int { state.withLock { $0.current } }
 
-  /// Ends the recording, if it has not ended, and returns when all is written.
+  /// Ends the recording, unless it has ended, and returns when all is written.
   func close() async {
     let wasOpen = state.withLock { state in
       defer { state.ending = state.ending ?? .stopped }
@@ -159,12 +153,12 @@ package final class Recording: Sendable {
     if wasOpen { tell(.stopped) }
   }
 
-  /// Returns when everything that was handed over before is in the file.
+  /// Returns when everything handed over earlier is in the file.
   func written() async {
     await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
   }
 
-  /// Why it has ended; nil while it goes on.
+  /// nil while it goes on.
   var ending: RecordingEnd? { state.withLock { $0.ending } }
 
   // MARK: On the queue
@@ -209,7 +203,7 @@ package final class Recording: Sendable {
     }
   }
 
-  /// Takes a segment's descriptor away, so that it is closed once: its number may be another file's
+  /// Removes a segment's descriptor, so that it is closed once: its number may be another file's
   /// later.
   private func takeDescriptor(_ segment: Int) -> FileDescriptor? {
     state.withLock { state in
@@ -251,8 +245,8 @@ package final class Recording: Sendable {
 }
 
 extension Redactor {
-  /// With the key of this state directory, made if there is none: so that two recordings have the
-  /// same pseudonyms. Without a directory the key lasts as long as the process.
+  /// Uses the key of this state directory, so that all recordings have the same pseudonyms; makes
+  /// one if there is none. A key that cannot be saved lasts as long as the process.
   init(state: String, payloads: RecordedPayloads) {
     let path = state + "/recording.key"
     var bytes = (try? CredentialFiles.read(path)) ?? []
@@ -266,13 +260,12 @@ extension Redactor {
   }
 }
 
-/// What one loop writes down.
 struct ShardRecorder {
   private var writer: RecordingWriter
   private let recording: Recording
   private var segment: Int
 
-  /// From a shard's beginning on.
+  /// From the shard's beginning.
   init(_ start: ShardStart, to recording: Recording) {
     writer = RecordingWriter(shard: start.shard, redactor: recording.redactor)
     self.recording = recording
@@ -288,7 +281,7 @@ struct ShardRecorder {
     recording.begin(segment, number, shard)
   }
 
-  /// - Parameter effects: left as they are; lent out, as what is only looked at would be copied.
+  /// - Parameter effects: not changed; `inout`, since a value that is only read would be copied.
   @inline(__always)
   mutating func record(
     _ event: Event, at moment: Instant, _ effects: inout [Effect], from first: Int
@@ -296,14 +289,14 @@ struct ShardRecorder {
     writer.record(event, at: moment, effects.span.extracting(first...))
   }
 
-  /// The batch is over; false when the recording has ended.
+  /// Ends a batch; false when the recording has ended.
   ///
-  /// - Parameter shard: lent out, here and below, and left as it is.
+  /// - Parameter shard: not changed, here and below.
   mutating func endBatch(_ shard: inout Shard) -> Bool {
     writer.endBatch() ? flush(&shard) : true
   }
 
-  /// Hands over what there is; false when the recording has ended. Between batches.
+  /// Hands over everything, between batches; false when the recording has ended.
   mutating func flush(_ shard: inout Shard) -> Bool {
     switch recording.append(writer.finishChunk(), to: segment) {
     case .taken: return true

@@ -7,23 +7,21 @@ package import RelayCore
 package import RelayRecording
 import SystemPackage
 
-/// The recordings of a relay that are begun and ended while it runs: files in its state directory,
-/// one at a time.
+/// Recordings started and stopped while the relay runs: files in its state directory, one at a
+/// time.
 package actor Recordings {
-  /// Why nothing was begun, or found.
+  /// Why a recording was not started or found.
   package enum RecordingError: Error, Equatable, Sendable {
-    /// The relay does not run yet, or not any more.
+    /// The relay is not running.
     case notRunning
-    /// Another one is being written.
     case busy(name: String)
     case noRecording(name: String)
-    /// It is being written.
     case stillRunning(name: String)
     case cannotWrite(String)
     case unreadable(String)
   }
 
-  /// What stands for a recording that the configuration asks for.
+  /// The name of the recording from the configuration.
   package static let configured = "configured"
 
   private let directory: String
@@ -40,21 +38,18 @@ package actor Recordings {
     directory = state + "/recordings"
   }
 
-  /// The recording that the configuration asks for is being written.
   func adopt(_ recording: Recording) { running = (Self.configured, recording) }
 
-  /// How many files have been begun.
   var segmentCount: Int { earlierSegments + (running?.recording.segmentCount ?? 0) }
 
-  /// The relay ends.
   func end() async {
     await running?.recording.close()
     running = nil
   }
 
-  /// Begins a recording with what every shard is now.
+  /// Starts a recording with the present state of every shard.
   ///
-  /// - Parameter limit: of both files together, in bytes.
+  /// - Parameter limit: bytes of both files together.
   package func start(
     _ name: String, payloads: RecordedPayloads, limit: Int
   ) async throws(RecordingError) -> RecordingStatus {
@@ -77,7 +72,7 @@ package actor Recordings {
     return status(of: name)
   }
 
-  /// Ends a recording; returns when all of it is in the file.
+  /// Stops a recording; returns when all of it is in the file.
   package func stop(_ name: String) async throws(RecordingError) -> RecordingStatus {
     guard let running, running.name == name else { throw .noRecording(name: name) }
     _ = await inbox.loops?.onEach { $0.core.stopRecording() }
@@ -86,7 +81,6 @@ package actor Recordings {
     return status(of: name, running.recording)
   }
 
-  /// All that there are, by name.
   package func list() -> [RecordingStatus] {
     let files = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
     var names = Set(files.filter { $0.hasSuffix(".prr") }.map { String($0.dropLast(4)) })
@@ -94,7 +88,6 @@ package actor Recordings {
     return names.sorted().map { status(of: $0) }
   }
 
-  /// Forgets a recording that has ended.
   package func remove(_ name: String) throws(RecordingError) {
     if let running, running.name == name { throw .stillRunning(name: name) }
     do {
@@ -105,7 +98,7 @@ package actor Recordings {
     try? FileManager.default.removeItem(atPath: Recording.previous(path(of: name)))
   }
 
-  /// Where the file of a recording is, with everything in it that has happened until now.
+  /// A recording's file, with everything that has happened until now.
   package func file(of name: String) async throws(RecordingError) -> String {
     var path = path(of: name)
     if let running, running.name == name {
@@ -124,8 +117,8 @@ package actor Recordings {
     return Array(data)
   }
 
-  /// The relay as it was at a past moment: shards of their own, made from the recording that is
-  /// being written, or from its previous file. The relay goes on meanwhile.
+  /// The shards at a past moment, replayed from the running recording or its previous file while
+  /// the relay goes on.
   package func past(at moment: Instant) async throws(RecordingError) -> [Shard] {
     guard let running else { throw .noRecording(name: "running") }
     let current = try await bytes(of: running.name)

@@ -6,10 +6,9 @@ package import RelayCore
 import RelaySetup
 import ServiceLifecycle
 
-/// What the admin API asks of a running relay. It comes to the loops as events and questions, like
-/// everything else.
+/// What the admin API asks of a running relay; it reaches the loops as events and questions.
 extension Relay {
-  /// A notification's life with whose it is.
+  /// A notification's life and its owner.
   package struct Life: Sendable {
     package let steps: [DeliveryEvent]
     package let uniqueID: UniqueID
@@ -17,10 +16,10 @@ extension Relay {
     package let kind: NotificationClass
     package let topic: Topic
     package let device: DeviceID
-    /// What else is known, where that was asked for.
+    /// Set only on request.
     package var note = PushNote()
 
-    /// nil when the beginning is not known any more.
+    /// nil when the beginning is no longer known.
     package init?(_ steps: [DeliveryEvent]) {
       guard let first = steps.first(where: \.isReceived),
         case .received(let kind, let apnsID, let device, let topic) = first.step
@@ -33,11 +32,10 @@ extension Relay {
       uniqueID = first.uniqueID
     }
 
-    /// The step that says where it is.
+    /// The step that tells where it is.
     package var last: DeliveryEvent { steps.last { !$0.step.isAside } ?? steps[0] }
   }
 
-  /// Which lives are wanted.
   package struct LifeFilter: Sendable {
     package var device: DeviceID?
     package var topic: String?
@@ -54,7 +52,7 @@ extension Relay {
     }
   }
 
-  /// How far a list of devices was read: a loop, and a place on it.
+  /// A position in a list of devices: a loop, and a place on it.
   package struct DevicePosition: Hashable, Sendable {
     package var loop: Int
     package var place: Int32
@@ -65,16 +63,15 @@ extension Relay {
     }
   }
 
-  /// Some devices of one node, and where to go on.
+  /// Some devices of one node, and the next position.
   package struct DevicePage: Sendable {
     package var reports: [DeviceReport]
     package var next: DevicePosition?
   }
 
-  /// The relay's time.
   package var now: Instant { settings.clock.now() }
 
-  /// How often it was taken back to a checkpoint.
+  /// How often the relay went back to a checkpoint.
   package var rewindCount: UInt32 {
     switch settings.clock {
     case .system: 0
@@ -82,32 +79,28 @@ extension Relay {
     }
   }
 
-  /// Whether it runs.
   package var isRunning: Bool { inbox.loops != nil }
 
-  /// How many phones go by the relay's virtual clock by now: a phone says so a moment after it has
-  /// connected.
+  /// The number of phones on the virtual clock; a phone joins a moment after it connects.
   package func followerCount() async -> Int {
     await inbox.loops?.onEach { $0.timers.followers.streams.count }.reduce(0, +) ?? 0
   }
 
-  /// What all shards have done.
   package func counters() async -> ShardCounters {
     await inbox.loops?.counters() ?? ShardCounters()
   }
 
-  /// The silent policy in force.
   package func policy() async -> SilentPolicy {
     await inbox.loops?.onEach { $0.core.shard.policy }.first ?? configuration.policy
   }
 
-  /// Whether everything that was accepted can be written; true with memory for storage.
+  /// Whether everything accepted can be written; true with memory for storage.
   package var isJournalHealthy: Bool {
     !inbox.journalFails
   }
 
-  /// Puts a well-formed notification in, by the door of providers: what is refused is remembered,
-  /// and faults act on it. nil when a fault sees to it that there is never an answer.
+  /// Submits a notification like a provider's: refusals are remembered and faults act. nil when a
+  /// fault prevents any answer.
   package func submit(
     _ notification: Notification, _ note: PushNote
   ) async -> ProviderAnswer? {
@@ -117,12 +110,12 @@ extension Relay {
         loops.onLoop(0) { $0.submit(notification, note, continuation) }
       }
     } onGracefulShutdown: {
-      // What a fault holds back is answered who knows when, and the listener waits for that.
+      // An answer that a fault holds back may be far off, and the listener waits for it.
       loops.onLoop(0) { $0.adminPeers.end() }
     }
   }
 
-  /// A push by the admin API was refused before it was a notification.
+  /// Counts a push of the admin API that was refused before it became a notification.
   package func refused(_ rejection: Rejection, _ uniqueID: UniqueID) {
     inbox.loops?.onLoop(0) { runner in
       runner.answers.answered(.rejected(rejection), after: .zero)
@@ -130,12 +123,11 @@ extension Relay {
     }
   }
 
-  /// A fresh name for a notification.
   package func makeUniqueID() async -> UniqueID? {
     await inbox.loops?.ask(0) { $0.ids.makeUniqueID() }
   }
 
-  /// What is wrong with a provider token (a JWT); nil when pushes with it would be authorized now.
+  /// The problem of a provider token (a JWT); nil when it authorizes pushes now.
   package func problem(ofProviderToken token: String) async -> CredentialError? {
     await inbox.loops?.ask(0) { runner -> CredentialError? in
       let value = Array("bearer \(token)".utf8)
@@ -173,7 +165,7 @@ extension Relay {
 }
 
 extension ShardRunner {
-  /// A push by the admin API; nil when it is never answered.
+  /// Resumes with nil when there is never an answer.
   fileprivate func submit(
     _ notification: Notification, _ note: PushNote,
     _ answered: CheckedContinuation<ProviderAnswer?, Never>

@@ -1,28 +1,26 @@
 import Primitives
 package import RelayCore
 
-/// What the admin API asks of all nodes of a cluster, or of the one that has a device. A relay on
-/// its own is the only node, and nothing is ever missing.
+/// What the admin API asks of all nodes of a cluster, or of a device's node. A relay on its own is
+/// the only node, and nothing is ever missing.
 extension Relay {
-  /// How a device stands.
   package func report(of device: DeviceID) async throws(NodeAway) -> DeviceReport? {
     try await inbox.askOwner(NodeQuestions.report, device)
   }
 
-  /// How these devices stand, those that are known.
+  /// The reports of those that are known.
   package func reports(of devices: [DeviceID]) async -> Found<[DeviceReport]> {
     let found = await inbox.askAll(NodeQuestions.reports, devices)
     return Found(value: found.value.flatMap(\.self), missing: found.missing)
   }
 
-  /// Has something done to a device; false when there is none with this id.
+  /// False when no device has this id.
   package func administer(_ device: DeviceID, _ action: AdminAction) async throws(NodeAway) -> Bool
   {
     try await inbox.askOwner(NodeQuestions.administer, Pair(device, action))
   }
 
-  /// Forgets a device that has no apps; false while something of it is still under way. Asks for a
-  /// second, then no longer.
+  /// Forgets a device without apps, trying for a second; false while something of it is under way.
   package func forget(_ device: DeviceID) async throws(NodeAway) -> Bool {
     for attempt in 0..<20 {
       guard try await administer(device, .forget), try await report(of: device) != nil else {
@@ -33,8 +31,7 @@ extension Relay {
     return false
   }
 
-  /// How far the lists of all nodes were read: a node by its number, and a position there; nil for
-  /// its beginning.
+  /// A position in the lists of all nodes; nil is the beginning of the node's list.
   package struct DevicePlace: Hashable, Sendable {
     package var node: UInt16
     package var position: DevicePosition?
@@ -45,8 +42,8 @@ extension Relay {
     }
   }
 
-  /// Devices from a place on, node by node: those whose id begins with the text, or that have an
-  /// app whose topic contains it. nil when the place is on a node that is gone.
+  /// Devices from a place on, node by node: those whose id begins with the text, or with an app
+  /// whose topic contains it. nil when the place's node is gone.
   package func devices(
     matching text: String, after place: DevicePlace?, limit: Int
   ) async -> (found: Found<[DeviceReport]>, next: DevicePlace?)? {
@@ -75,19 +72,19 @@ extension Relay {
     return (found, nil)
   }
 
-  /// Whose app has a token, minted or own.
+  /// The app of a token, minted or own.
   package func app(with token: DeviceToken) async -> Found<OwnToken?> {
     let found = await inbox.askAll(NodeQuestions.app, token)
     return Found(value: found.value.compactMap(\.self).first, missing: found.missing)
   }
 
-  /// What became of the notification with this unique id, or `apns-id`.
+  /// The life of the notification with this unique id, or `apns-id`.
   package func life(of id: UniqueID) async -> Found<Life?> { await inbox.life(of: id) }
 
   /// The latest lives, newest first.
   package func lives(_ filter: LifeFilter, limit: Int) async -> Found<[Life]> {
     let heads = await inbox.askAll(NodeQuestions.heads, Pair(filter, limit))
-    // One whose stripe has moved may have begun on two.
+    // A life may have begun on two nodes when its stripe moved.
     var known: Set<UniqueID> = []
     let ids = heads.value.joined().sorted { $0.at > $1.at }.map(\.uniqueID)
       .filter { known.insert($0).inserted }.prefix(limit)
@@ -96,20 +93,20 @@ extension Relay {
     return Found(value: lives.value.compactMap { Life($0) }, missing: lives.missing)
   }
 
-  /// What has changed last about a device, oldest first.
+  /// The latest changes of a device, oldest first.
   package func changes(of device: DeviceID) async -> Found<[DeviceChange]> {
     let found = await inbox.askAll(NodeQuestions.changes, device)
     return Found(value: found.value.joined().sorted { $0.at < $1.at }, missing: found.missing)
   }
 
-  /// Empties all slots and refills all budgets, of apps with one topic or of all.
+  /// Empties the slots and refills the budgets of apps with one topic, or of all apps.
   package func reset(_ topic: Topic?) async -> Missing {
     var missing = await inbox.askAll(NodeQuestions.reset, topic).missing
     missing.stripes = await inbox.missingStripes
     return missing
   }
 
-  /// The last refused requests of providers, newest first.
+  /// The latest refused requests of providers, newest first.
   package func refusals(limit: Int) async -> Found<[RefusalReport]> {
     let found = await inbox.askAll(NodeQuestions.refusals, limit)
     return Found(
@@ -117,7 +114,6 @@ extension Relay {
       missing: found.missing)
   }
 
-  /// What the shards of all nodes have done, node by node.
   package func countersOfAll() async -> Found<[ShardCounters]> {
     var found = await inbox.askAll(NodeQuestions.counters, Nothing())
     found.missing.stripes = await inbox.missingStripes
@@ -126,10 +122,9 @@ extension Relay {
 }
 
 extension Inbox {
-  /// What became of the notification with this unique id, or `apns-id`.
   func life(of id: UniqueID) async -> Found<Relay.Life?> {
     var found = await steps(of: [id])
-    // Only the loop that accepted it knows what its provider calls it.
+    // Only the loop that accepted it knows its `apns-id`.
     guard let uniqueID = found.value.first?.first?.uniqueID else {
       return Found(value: nil, missing: found.missing)
     }

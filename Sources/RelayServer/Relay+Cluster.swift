@@ -7,9 +7,8 @@ import RelaySetup
 import RelayStore
 import TLS
 
-/// A relay that is a node of a cluster.
 extension Relay {
-  /// Takes part from now on; returns when somebody has each stripe, or when that takes too long.
+  /// Joins the cluster; returns when every stripe has a node, or when that takes too long.
   func join(_ cluster: ClusterJournal?, _ loops: LoopSet) async {
     guard let cluster else { return }
     let link = ClusterLink(
@@ -28,29 +27,29 @@ extension Relay {
     await director.settle(within: .milliseconds(configuration.lease.milliseconds * 3))
   }
 
-  /// Gives all that is here to other nodes, if there are any.
+  /// Gives all stripes here to other nodes, if there are any.
   func leave() async {
     guard let director = inbox.director else { return }
     logger.info("giving the stripes away")
     await director.leave(within: .milliseconds(configuration.shutdownTimeout.milliseconds))
   }
 
-  /// All nodes and where each stripe is, as this node sees it; nil for a relay on its own.
+  /// All nodes and stripes as this node sees them; nil for a relay on its own.
   package func clusterStatus() async -> ClusterStatus? {
     guard let director = inbox.director, let table = inbox.loops?.table else { return nil }
     let (nodes, routes) = await director.status
     return ClusterStatus(nodes, routes, partitionCount: table.count)
   }
 
-  /// The stripes that this node would have and cannot read.
+  /// The stripes that this node should have and cannot read.
   package var unreadStripes: [Int] {
     get async { await inbox.director?.unreadStripes ?? [] }
   }
 
-  /// What this node of a cluster is called; nil for a relay on its own.
+  /// This node's name in a cluster; nil for a relay on its own.
   package var nodeName: String? { inbox.director == nil ? nil : configuration.node }
 
-  /// The same with what each node says of itself; those that do not answer say nothing.
+  /// `clusterStatus` with what each answering node reports about itself.
   package func clusterStatusOfAll() async -> ClusterStatus? {
     guard var status = await clusterStatus() else { return nil }
     var standings: [UInt16: NodeStanding] = [:]
@@ -74,7 +73,7 @@ extension Relay {
     case engine(String)
   }
 
-  /// Tells the node of this name to give its stripes away and to take none.
+  /// Tells a node to give its stripes away and to take none.
   package func drain(node: String) async throws(DrainError) {
     guard let cluster = inbox.journal as? ClusterJournal else { throw .noCluster }
     let isThere: Bool
@@ -88,7 +87,7 @@ extension Relay {
 
   // MARK: What all nodes share
 
-  /// The keys of the cluster; the first node brings its own.
+  /// The cluster's keys; the first node brings its own.
   func agree(on keys: ProviderKeys, _ cluster: ClusterJournal?) async throws -> ProviderKeys {
     guard let cluster, configuration.auth == .token else { return keys }
     let stored = try await cluster.providerKeys(elseFirst: keys.stored)
@@ -99,7 +98,6 @@ extension Relay {
     return try keyDirectory.load()
   }
 
-  /// Another node has changed what all share.
   private func adopt(_ settings: SharedSettings) async {
     if let keys = settings.providerKeys { adopt(keys) }
     if let authorities = settings.authorities { adopt(authorities: authorities) }
@@ -121,7 +119,7 @@ extension Relay {
     }
   }
 
-  /// Trusts whom the cluster trusts; the first node that trusts somebody brings them.
+  /// Trusts the cluster's authorities; the first node that has some brings them.
   func agreeOnAuthorities(_ cluster: ClusterJournal?) async throws {
     guard let cluster, !configuration.plaintext,
       let stored = try await cluster.authorities(elseFirst: contexts.authorities)

@@ -15,7 +15,6 @@ import ServiceLifecycle
 import TLS
 
 extension Relay {
-  /// Opens the journal, or makes do with memory.
   func openStorage() async throws -> RelayStorage {
     do throws(StoreError) {
       switch configuration.store {
@@ -28,8 +27,8 @@ extension Relay {
     }
   }
 
-  /// A relay without a journal has keys, certificates and a socket in its state directory, too:
-  /// one at a time. Where nothing can be written, two spoil nothing.
+  /// Allows one relay per state directory, which has keys, certificates and a socket also without a
+  /// journal. Where nothing can be written, two relays do no harm.
   func lockState() throws(RelayConfiguration.ReadingError) -> FileLock? {
     guard configuration.store == .memory else { return nil }
     do {
@@ -55,7 +54,7 @@ extension Relay {
     return journal
   }
 
-  /// Waits for this node's turn; `stopped` when the relay is to end before.
+  /// Waits for this node's turn; throws `stopped` when the relay is told to end before.
   private func openCluster() async throws(StoreError) -> ClusterJournal {
     var options = ClusterJournal.Configuration(
       directory: configuration.state, engine: configuration.engine, node: configuration.node,
@@ -89,7 +88,6 @@ extension Relay {
     }
   }
 
-  /// Begins the recording that the configuration asks for.
   func openRecording() throws(RelayConfiguration.ReadingError) -> Recording? {
     guard !configuration.record.isEmpty else { return nil }
     return try Recording(
@@ -98,7 +96,7 @@ extension Relay {
       shardCount: configuration.threads, logger: logger)
   }
 
-  /// The budgets under the configured policy, which may be another than at the last start.
+  /// The budgets under the configured policy, which may have changed since the last start.
   func storedBudgets(in storage: RelayStorage) async throws -> SilentBudgets? {
     do throws(StoreError) {
       if let cluster = storage.cluster {
@@ -118,7 +116,7 @@ extension Relay {
     }
   }
 
-  /// Hands the shards what the journal remembers, and brings provider keys back that only it has.
+  /// Passes the journal's records to the shards, and restores provider keys that only it has.
   func restore(from journal: any DurableJournal, into loops: LoopSet) async throws {
     let begin = ContinuousClock.now
     do {
@@ -131,7 +129,7 @@ extension Relay {
     }
   }
 
-  /// The journal holds the public halves of all provider keys, so that one file is a whole backup.
+  /// Copies the public halves of all provider keys, so that the journal alone is a whole backup.
   func copy(_ keys: ProviderKeys, to journal: (any DurableJournal)?) async {
     guard let journal else { return }
     do {
@@ -141,8 +139,8 @@ extension Relay {
     }
   }
 
-  /// After a restored backup there is no directory of keys: their public halves come back. An empty
-  /// one is left alone: whoever takes keys out of it revokes them, also while no relay runs.
+  /// Restores the public halves when there is no key directory, as after a restored backup. An
+  /// empty directory stays: removing a key from it revokes the key, even while no relay runs.
   private func restoreKeys(from journal: any DurableJournal) async throws {
     guard configuration.auth == .token, !FileManager.default.fileExists(atPath: keyDirectory.path)
     else { return }
@@ -174,16 +172,14 @@ extension Relay {
   }
 }
 
-/// A relay's start with a journal: what it remembers goes to the shards that own it now.
+/// The start with a journal: its records go to the shards that own them now.
 extension LoopSet {
-  /// Replays the journal into the shards; returns how many notifications came back.
-  ///
-  /// Before the first notification, all shards have said whose the tokens are that devices brought
-  /// along, and have heard it.
+  /// Replays the journal into the shards; returns the number of restored notifications. All shards
+  /// learn the owners of devices' own tokens before the first notification.
   func restore(from journal: any DurableJournal, logger: Logger) async throws -> Int {
     try await NIOThreadPool.singleton.runIfActive { [self] in
       var router = RestoringRouter(table, shardCount: count)
-      // One batch of a shard may be under way while the next is read, and no more.
+      // One batch of a shard may be processed while the next is read.
       let permits = (0..<count).map { _ in DispatchSemaphore(value: 1) }
       var restored = 0
       var isConfirmed = false
@@ -207,9 +203,8 @@ extension LoopSet {
     }
   }
 
-  /// Hands what is remembered of some partitions to the loops that a table names, and waits until
-  /// they have it. Nobody is asked whose the tokens are that devices brought along: the devices may
-  /// be on another node.
+  /// Passes the records of some partitions to the loops in a table, and waits until they have them.
+  /// The owners of devices' own tokens are not confirmed: the devices may be on another node.
   func restore(into table: PartitionTable, _ replay: ((RestoredRecord) -> Void) -> Void) {
     var router = RestoringRouter(table, shardCount: count)
     let permits = (0..<count).map { _ in DispatchSemaphore(value: 1) }
@@ -224,8 +219,8 @@ extension LoopSet {
     for shard in 0..<count { onLoop(shard) { $0.administer(.alias(.allConfirmed)) } }
   }
 
-  /// Hands out everything that is left, and waits. What the shards then have to say to each other
-  /// is on its way, before anything that comes later.
+  /// Hands out all remaining records and waits. Messages that the shards then send each other
+  /// arrive before anything later.
   private func handRest(_ router: inout RestoringRouter, _ permits: [DispatchSemaphore]) {
     for (shard, batch) in router.takeRest().enumerated() { hand(batch, to: shard, permits[shard]) }
     for permit in permits {
@@ -234,7 +229,7 @@ extension LoopSet {
     }
   }
 
-  /// Waits until the shard has taken the batch before.
+  /// Waits until the shard has the batch before.
   private func hand(_ batch: [RestoredRecord], to shard: Int, _ permit: DispatchSemaphore) {
     guard !batch.isEmpty else { return }
     permit.wait()
@@ -245,8 +240,8 @@ extension LoopSet {
   }
 }
 
-/// Which shard a record goes to: the one that holds the partition of its routing key. The number of
-/// shards may be another than when it was written.
+/// Routes a record to the shard with the partition of its routing key. The number of shards may
+/// have changed since it was written.
 struct RestoringRouter {
   private static let batchCount = 4096
 
@@ -258,17 +253,17 @@ struct RestoringRouter {
     batches = Array(repeating: [], count: shardCount)
   }
 
-  /// Takes what has not been handed out.
+  /// Hands over all remaining records and empties the batches.
   mutating func takeRest() -> [[RestoredRecord]] {
     var rest: [[RestoredRecord]] = Array(repeating: [], count: batches.count)
     swap(&rest, &batches)
     return rest
   }
 
-  /// Adds a record; returns a full batch and its shard.
+  /// Adds a record; returns a batch and its shard when it is full.
   mutating func add(_ record: RestoredRecord) -> (shard: Int, batch: [RestoredRecord])? {
     let shard = table.loop(ofRoutingKey: record.routingKey)
-    // What is said of a token whose partition is on another stripe.
+    // A record of a token whose partition is on another stripe.
     guard shard != PartitionTable.elsewhere else { return nil }
     batches[shard].append(record)
     guard batches[shard].count >= Self.batchCount else { return nil }

@@ -13,14 +13,13 @@ import ServiceLifecycle
 import TLS
 import Transport
 
-/// A running relay: listeners, loops, their end. A `Service`, so that signals and other services
-/// are somebody else's business.
+/// A running relay: listeners, loops and their end. A `Service`, so that signals and other services
+/// are handled elsewhere.
 package final class Relay: Service {
-  /// Where a relay really listens.
   package struct Addresses: Equatable, Sendable {
     package var provider: RelayConfiguration.Endpoint
     package var device: RelayConfiguration.Endpoint
-    /// The binary provider API and its feedback service, where they were asked for.
+    /// nil when they are not configured.
     package var legacy: RelayConfiguration.Endpoint?
     package var feedback: RelayConfiguration.Endpoint?
   }
@@ -32,18 +31,17 @@ package final class Relay: Service {
   private let onReady: @Sendable (Addresses) -> Void
   let inbox = Inbox()
   let board = FaultBoard()
-  /// The files and sockets that are left.
   package let descriptors: Descriptors
-  /// What is recorded, from the start on or begun while the relay runs.
+  /// All recordings, from the start on or begun while the relay runs.
   package let recordings: Recordings
-  /// What happens, for those who look on.
+  /// The events of the relay, for observers.
   package let feeds: FeedHolder
 
-  /// Reads keys and certificates; nothing listens yet.
+  /// Reads keys and certificates; does not listen yet.
   ///
   /// - Parameters:
-  ///   - onLife: told of every step of every notification's life.
-  ///   - onReady: told the real addresses once both listeners are open.
+  ///   - onLife: called with every step of every notification.
+  ///   - onReady: called with the real addresses once all listeners are open.
   package init(
     configuration: RelayConfiguration, logger: Logger,
     onLife: (@Sendable (DeliveryEvent) -> Void)? = nil,
@@ -62,8 +60,7 @@ package final class Relay: Service {
       configuration.plaintext ? nil : IdentityFiles.prepare(configuration, logger))
   }
 
-  /// Finds out whether all addresses can be had: a start that comes to nothing must not use up the
-  /// number of a cluster's node.
+  /// Checks that all addresses are free: a failed start must not use up a node number of a cluster.
   package func checkEndpoints() async throws {
     let endpoints = [
       ("provider", configuration.provider), ("device", configuration.device),
@@ -76,7 +73,7 @@ package final class Relay: Service {
   }
 
   /// Listens until it is told to stop, then drains: no new connections, GOAWAY `Shutdown`, `bye`,
-  /// streams finish, and after `shutdownTimeout` whatever is left is closed.
+  /// streams finish, and after `shutdownTimeout` the rest is closed.
   package func run() async throws {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: configuration.threads)
     do {
@@ -88,8 +85,8 @@ package final class Relay: Service {
     try await group.shutdownGracefully()
   }
 
-  /// Another silent policy from now on. The journal has it before anything is decided by it, so
-  /// that every budget is read as it was written; when it cannot be written, nothing changes.
+  /// Changes the silent policy. The journal has it before any decision uses it, so that every
+  /// budget is read as it was written; when it cannot be written, nothing changes.
   package func change(to policy: SilentPolicy) async throws {
     let endTurn = await inbox.loops?.turns.next()
     defer { endTurn?() }
@@ -98,7 +95,7 @@ package final class Relay: Service {
     inbox.send(.operated(.policyChanged(policy, at: now)))
   }
 
-  /// The clock, if it moves only when told and the relay runs.
+  /// nil unless the clock is virtual and the relay runs.
   package var virtualClock: VirtualClock? { inbox.clock }
 
   private func serve(on group: MultiThreadedEventLoopGroup) async throws {
@@ -129,7 +126,7 @@ package final class Relay: Service {
       await settings.storage.journal?.stop()
       throw error
     }
-    // Last, so that whoever was still answered was answered by what is on disk.
+    // Last, so that all late answers are on disk.
     if let journal = settings.storage.journal {
       await journal.stop()
       let done = journal.statistics
@@ -185,7 +182,6 @@ package final class Relay: Service {
     await inbox.director?.end()
   }
 
-  /// Opens all listeners that are asked for.
   private func listen(
     _ loops: LoopSet, _ listeners: inout [any Channel]
   ) async throws -> Addresses {
@@ -207,7 +203,7 @@ package final class Relay: Service {
     return addresses
   }
 
-  /// The keys at the start, when a backup has brought back its own. In development there is one.
+  /// The keys at the start, restored ones included. A development relay makes one if there is none.
   private func firstKeys() throws -> ProviderKeys {
     guard configuration.auth == .token else { return ProviderKeys() }
     if configuration.profile == .dev, let key = try keyDirectory.createFirst() {
@@ -218,9 +214,8 @@ package final class Relay: Service {
     return try keyDirectory.load()
   }
 
-  /// Takes over keys that are changed or removed while the relay runs, and tells what is wrong with
-  /// them: looked at once a second. For one that was added nobody waits: see
-  /// `ShardRunner.readKeysAgain`.
+  /// Checks once a second for changed or removed keys and logs what is wrong with them. An added
+  /// key is found at once: see `ShardRunner.readKeysAgain`.
   private func followKeys(_ first: ProviderKeys, _ loops: LoopSet, _ journal: (any DurableJournal)?)
     async
   {
@@ -228,11 +223,11 @@ package final class Relay: Service {
     var known: ProviderKeys?
     var problem: CredentialFileError?
     var keys = first
-    // The first time whatever happens: a relay that ends at once has them in its backup, too.
+    // At least once, so that a relay that ends at once has the keys in its backup.
     repeat {
       if keys.fingerprint != known?.fingerprint || keys.notices != known?.notices {
         tell(keys, since: known ?? ProviderKeys())
-        // What the nodes of a cluster had agreed on at the start need not be said.
+        // The nodes of a cluster agreed on these at the start.
         if known != nil || !(journal is ClusterJournal) { await copy(keys, to: journal) }
         known = keys
       }
@@ -246,7 +241,7 @@ package final class Relay: Service {
         if problem != nil { logger.notice("provider keys can be read again") }
         problem = nil
       } catch {
-        // Half-written, or broken by hand: which keys are meant cannot be known.
+        // Half-written or damaged: the meant keys are unknown.
         if error != problem, descriptors.areLeft() {
           logger.error(
             "provider keys cannot be read: those in force stay",
@@ -257,7 +252,7 @@ package final class Relay: Service {
     } while !Task.isCancelled
   }
 
-  /// Looks once a second whether somebody has set the machine's clock.
+  /// Checks once a second whether the machine's clock was set.
   private func followClock(_ loops: LoopSet, _ journal: (any DurableJournal)?) async {
     guard case .system(let time) = settings.clock else { return }
     repeat {
@@ -277,7 +272,7 @@ package final class Relay: Service {
     } while !Task.isCancelled
   }
 
-  /// What is wrong with keys, and what is not wrong enough for that; each once.
+  /// Logs each new problem and notice once.
   private func tell(_ keys: ProviderKeys, since known: ProviderKeys) {
     for key in keys.broken where !known.broken.contains(key) {
       logger.error(
@@ -314,7 +309,7 @@ package final class Relay: Service {
 }
 
 extension ServerSettings {
-  /// What the configuration means for the loops.
+  /// The loops' settings from the configuration.
   package init(
     _ configuration: RelayConfiguration, onLife: (@Sendable (DeliveryEvent) -> Void)?
   ) throws {

@@ -3,16 +3,16 @@ import Primitives
 import RelayCore
 import Synchronization
 
-/// Which time the relay goes by, and the only place where the server asks what time it is. Once per
-/// batch is often enough.
+/// The relay's time, and the only place where the server asks for the time; once per batch is
+/// enough.
 ///
-/// Budgets, expirations, keep-alives, acknowledgements and the log's stamps go by it. What concerns
-/// a socket or a file goes by `steady` always: the journal's linger, handshakes, unfinished
-/// requests, the shutdown. What others have stamped, such as certificates, is compared with `wall`.
+/// Budgets, expirations, keep-alives, acknowledgements and log entries use it. Sockets and files
+/// always use `steady`: the journal's linger, handshakes, unfinished requests, the shutdown. Times
+/// stamped by others, such as in certificates, are compared with `wall`.
 package enum RelayClock: Sendable {
   /// The machine's time.
   case system(SystemTime)
-  /// Moves only when it is told to (`VirtualClock`).
+  /// Moves only when told (`VirtualClock`).
   case virtual(VirtualTime)
 
   func now() -> Instant {
@@ -22,15 +22,15 @@ package enum RelayClock: Sendable {
     }
   }
 
-  /// The machine's clock, which somebody may set.
+  /// The machine's clock, which may be set.
   static var wall: Instant {
     Instant(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
   }
 
   private static let start = (wall: wall, boot: ContinuousClock.now)
 
-  /// When the process began by the machine's clock, and what has passed since, asleep or not: for
-  /// lengths of time, which it does not matter to how the clock is set.
+  /// The wall time at the start of the process plus the time since then, asleep or not: for lengths
+  /// of time, whatever the clock is set to.
   static var steady: Instant {
     let (seconds, attoseconds) = (ContinuousClock.now - start.boot).components
     return start.wall + .milliseconds(seconds * 1000 + attoseconds / 1_000_000_000_000_000)
@@ -44,20 +44,20 @@ package enum RelayClock: Sendable {
   }
 }
 
-/// The machine's time as a relay goes by it: what has passed, and by how much the machine's clock
-/// was set meanwhile. Goes forwards only, but for such steps, which are noticed by and by and
-/// followed by all loops (`LoopSet.follow`).
+/// The machine's time for a relay: the time that has passed, and the steps by which the machine's
+/// clock was set. Only such steps may go back; they are noticed within a second and followed by all
+/// loops (`LoopSet.follow`).
 package final class SystemTime: Sendable {
   private let steps = Atomic<Int64>(0)
-  /// Tests set the machine's clock by it.
+  /// For tests that set the clock.
   let pretended = Atomic<Int64>(0)
 
   var now: Instant { RelayClock.steady + offset }
 
-  /// All steps that were followed.
+  /// The sum of all followed steps.
   var offset: Interval { .milliseconds(steps.load(ordering: .acquiring)) }
 
-  /// How far the machine's clock was set since; nil when it was not, or the look took too long.
+  /// The latest step of the machine's clock; nil when there was none, or the check took too long.
   func step() -> Interval? {
     let before = now
     let wall = RelayClock.wall + .milliseconds(pretended.load(ordering: .relaxed))
@@ -69,8 +69,8 @@ package final class SystemTime: Sendable {
   func follow(_ step: Interval) { steps.add(step.milliseconds, ordering: .acquiringAndReleasing) }
 }
 
-/// The time of a virtual clock: one for all loops. Runs backwards only when the whole relay is
-/// taken back (`VirtualClock.rewind`).
+/// The time of a virtual clock, the same for all loops. Goes back only with the whole relay
+/// (`VirtualClock.rewind`).
 package final class VirtualTime: Sendable {
   private let milliseconds: Atomic<Int64>
   private let rewinds = Atomic<UInt32>(0)
@@ -88,6 +88,5 @@ package final class VirtualTime: Sendable {
     rewinds.add(1, ordering: .releasing)
   }
 
-  /// How often it was taken back.
   var rewindCount: UInt32 { rewinds.load(ordering: .acquiring) }
 }

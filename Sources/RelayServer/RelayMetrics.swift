@@ -2,7 +2,6 @@ package import Primitives
 package import RelayCore
 import RelayStore
 
-/// Notifications of each kind.
 package struct KindCounts: Sendable {
   package private(set) var visible = 0
   package private(set) var silent = 0
@@ -20,36 +19,34 @@ package struct KindCounts: Sendable {
   }
 }
 
-/// What a loop has done that its shard does not count; sums of metrics are metrics.
+/// A loop's counts besides those of its shard; sums of metrics are metrics.
 package struct RelayMetrics: Sendable {
   /// Answers to pushes: 200s, and refusals by `Rejection.rawValue`.
   package private(set) var accepted = 0
   package private(set) var refused = [Int](repeating: 0, count: Rejection.allCases.count)
   package private(set) var received = KindCounts()
-  /// The same by topic, where that is wanted: of the first so many, and of all others.
+  /// By topic, of the first `namedTopics` topics and of all others.
   package private(set) var receivedByTopic: [Topic: KindCounts] = [:]
   package private(set) var receivedOfOthers = KindCounts()
-  /// How many topics are told apart; 0 where that is not asked for.
+  /// 0 for no counts by topic.
   package private(set) var namedTopics: Int
-  /// Times that a push was said to wait because the device was away, or for a limit, by
-  /// `BudgetLimit.rawValue`.
+  /// How often a push was held because the device was away, or by a limit (`BudgetLimit.rawValue`).
   package private(set) var storedOffline = 0
   package private(set) var stored = [Int](repeating: 0, count: BudgetLimit.allCases.count)
-  /// What apps said, by the words of `DeliveryOutcome`.
+  /// By the words of `DeliveryOutcome`.
   package private(set) var outcomes: [String: Int] = [:]
   /// From a request's end to its answer, in milliseconds of the machine's time.
   package private(set) var accepting = Histogram()
-  /// From acceptance to the frame's way down, by `Via.rawValue`, in milliseconds.
+  /// From acceptance to sending, by `Via.rawValue`, in milliseconds.
   package private(set) var delivering = [Histogram](
     repeating: Histogram(), count: Via.allCases.count)
-  /// From when a limit held it to the frame's way down, by `BudgetLimit.rawValue`, in milliseconds
-  /// of the relay's time.
+  /// From the hold by a limit to sending, by `BudgetLimit.rawValue`, in milliseconds of the relay's
+  /// time.
   package private(set) var holding = [Histogram](
     repeating: Histogram(), count: BudgetLimit.allCases.count)
 
   package init(namedTopics: Int = 0) { self.namedTopics = namedTopics }
 
-  /// A push was answered.
   @inline(__always)
   mutating func answered(_ answer: ProviderAnswer, after length: Interval) {
     accepting.add(length.milliseconds)
@@ -60,14 +57,13 @@ package struct RelayMetrics: Sendable {
     refused[Int(rejection.rawValue)] += 1
   }
 
-  /// A frame is on its way down.
   @inline(__always)
   mutating func sent(_ delivery: Delivery) {
     delivering[Int(delivery.via.rawValue)]
       .add((delivery.sentAt - delivery.acceptedAt).milliseconds)
   }
 
-  /// A notification's life has gone on; answers whether it was let go after it had been held.
+  /// Counts a step; returns whether a held notification was released.
   @inline(__always)
   mutating func count(_ step: DeliveryStep) -> Bool {
     switch step {
@@ -94,9 +90,7 @@ package struct RelayMetrics: Sendable {
     receivedByTopic[topic, default: KindCounts()][kind] += 1
   }
 
-  /// It was let go.
-  ///
-  /// - Parameter earlier: the steps of its life until then.
+  /// - Parameter earlier: the steps of its life until its release.
   mutating func countRelease(at moment: Instant, _ earlier: [DeliveryEvent]) {
     let held = earlier.last { if case .storedPower = $0.step { true } else { false } }
     guard let held, case .storedPower(_, let limit) = held.step else { return }
@@ -132,18 +126,16 @@ package struct RelayMetrics: Sendable {
 }
 
 extension Relay {
-  /// What all loops have done that their shards do not count.
   package func metrics() async -> RelayMetrics {
     await inbox.loops?.onEach { $0.metrics }.reduce(RelayMetrics(), +) ?? RelayMetrics()
   }
 
-  /// How long the journal's transactions took, in microseconds; none without a journal.
+  /// The durations of the journal's transactions, in microseconds; empty without a journal.
   package var commits: Histogram { inbox.journal?.statistics.commitMicroseconds ?? Histogram() }
 
   /// How far the relay's time is ahead of the machine's.
   package var clockOffset: Interval { now - RelayClock.wall }
 
-  /// How many files of recordings have been begun.
   package func segmentCount() async -> Int { await recordings.segmentCount }
 }
 

@@ -3,9 +3,8 @@ import RelayCluster
 import RelayCore
 package import RelayStore
 
-/// Where a relay keeps what it has accepted.
 package enum RelayStorage: Sendable {
-  /// Nowhere but in memory: `persist` is answered at once, and nothing survives the process.
+  /// In memory: `persist` is answered at once, and nothing survives the process.
   case memory(MemoryFeedback)
   /// In a journal, on disk or in a cluster's engine.
   case journal(any DurableJournal)
@@ -21,7 +20,7 @@ package enum RelayStorage: Sendable {
     if case .memory(let feedback) = self { feedback } else { nil }
   }
 
-  /// Tokens that were unregistered, from a cursor on.
+  /// Unregistered tokens since a cursor.
   func feedback(
     since position: Int64, limit: Int, isWanted: @escaping @Sendable () -> Bool
   ) async throws(StoreError) -> [FeedbackItem] {
@@ -32,7 +31,7 @@ package enum RelayStorage: Sendable {
     }
   }
 
-  /// Up to where a reader of the feedback service has read.
+  /// The position that a reader of the feedback service has read to.
   func feedbackCursor(of reader: String) async throws(StoreError) -> Int64 {
     switch self {
     case .memory(let feedback): await feedback.cursor(of: reader)
@@ -50,34 +49,29 @@ package enum RelayStorage: Sendable {
 
 /// The feedback listing of a relay without a journal.
 ///
-/// Nothing survives the process but the cursors that clients hold. Positions begin with the time of
-/// the start, in microseconds, so that they rise from run to run and no cursor of an earlier run
-/// hides what this one lists.
+/// Only cursors of clients survive the process. Positions begin with the start time in
+/// microseconds, so that they rise from run to run and an old cursor hides nothing of this run.
 package actor MemoryFeedback {
   private var items: [FeedbackItem] = []
   private var lastPosition: Int64
-  /// Up to where readers of the feedback service have read.
   private var cursors: [String: Int64] = [:]
 
-  /// - Parameter start: when the process began.
   init(start: Instant) { lastPosition = max(0, start.milliseconds) * 1000 }
 
   func append(_ token: DeviceToken, _ topic: Topic, at moment: Instant) {
     lastPosition += 1
     items.append(FeedbackItem(position: lastPosition, token: token, topic: topic, at: moment))
-    // Twice the limit before the older half goes, so that it is seldom moved.
+    // Removed in halves, so that the rest is seldom moved.
     if items.count >= Limits.unregisteredTokens * 2 {
       items.removeFirst(Limits.unregisteredTokens)
     }
   }
 
-  /// The whole listing, to be handed to `rewind` later.
   func checkpoint() -> (items: [FeedbackItem], lastPosition: Int64) { (items, lastPosition) }
 
-  /// Lists what was listed then.
   func rewind(to then: (items: [FeedbackItem], lastPosition: Int64)) {
     (items, lastPosition) = then
-    // What is listed from now on gets those positions again.
+    // New entries get those positions again.
     cursors = cursors.mapValues { min($0, lastPosition) }
   }
 
@@ -86,7 +80,7 @@ package actor MemoryFeedback {
   func setCursor(of reader: String, to position: Int64) { cursors[reader] = position }
 
   func items(since position: Int64, limit: Int) -> [FeedbackItem] {
-    // A cursor that lies ahead was given by a run whose clock did: all of this one is news to it.
+    // A cursor ahead comes from a run with a clock ahead: all entries of this run are new to it.
     let known = position > lastPosition ? 0 : position
     return Array(items.drop { $0.position <= known }.prefix(limit))
   }

@@ -9,13 +9,13 @@ import RelayStore
 import Synchronization
 import TLS
 
-/// The server's certificate and whom it trusts, as the files of the state directory have them.
+/// The server's certificate and trusted authorities, from the files of the state directory.
 struct IdentityFiles: Equatable {
   var certificates: [UInt8]
   var privateKey: [UInt8]
   var clientAuthorities: [UInt8]?
 
-  /// In the dev profile missing certificates are made first; in production they must be there.
+  /// Makes missing certificates in the dev profile; in production they must exist.
   static func prepare(_ configuration: RelayConfiguration, _ logger: Logger) throws -> IdentityFiles
   {
     let files = CertificateFiles(directory: configuration.state)
@@ -36,7 +36,6 @@ struct IdentityFiles: Equatable {
     return try IdentityFiles(configuration)
   }
 
-  /// As they are now.
   init(_ configuration: RelayConfiguration) throws {
     let files = CertificateFiles(directory: configuration.state)
     certificates = try Self.read(files.serverCertificate)
@@ -57,8 +56,7 @@ struct IdentityFiles: Equatable {
   }
 }
 
-/// The identities with which new connections are taken, and whose certificates are. Those that are
-/// open keep theirs.
+/// The TLS identities and trusted authorities of new connections. Open connections keep theirs.
 final class ServerContexts: Sendable {
   private struct State {
     var files: IdentityFiles
@@ -74,11 +72,11 @@ final class ServerContexts: Sendable {
         files.clientAuthorities.map { .optional(.authorities(pem: $0)) } ?? .none
       provider = try .server(
         identity: identity, clientCertificates: clients, applicationProtocols: ["h2"])
-      // Devices show secrets instead.
+      // Devices authenticate with secrets.
       device = try .server(
         identity: identity, clientCertificates: .none, applicationProtocols: ["h2"])
-      // TLS 1.2: some clients of the binary API take whatever arrives after the handshake for an
-      // error packet, and the tickets of TLS 1.3 do.
+      // TLS 1.2: some clients of the binary API take whatever follows the handshake for an error
+      // packet, and the tickets of TLS 1.3 do follow it.
       binary = try .server(
         identity: identity, clientCertificates: clients, applicationProtocols: [],
         versions: .tls12 ... .tls12)
@@ -88,12 +86,11 @@ final class ServerContexts: Sendable {
   /// nil without TLS.
   private let state: Mutex<State?>
 
-  /// - Parameter files: nil without TLS.
   init(_ files: IdentityFiles?) throws(TLSError) {
     state = Mutex(try files.map { files throws(TLSError) in try State(files) })
   }
 
-  /// What a new connection is taken with; nil without TLS.
+  /// nil without TLS.
   func context(of listener: Listener) -> TLSContext? {
     state.withLock { state in
       switch listener {
@@ -104,12 +101,12 @@ final class ServerContexts: Sendable {
     }
   }
 
-  /// Whose certificates of providers are trusted, as PEM; nil when none are.
+  /// The trusted authorities for providers' certificates, as PEM; nil for none.
   var authorities: String? {
     state.withLock { $0?.files.clientAuthorities }.map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Other certificates of the server; whom it trusts stays as it is.
+  /// Replaces the server's certificate and keeps the trusted authorities.
   func replace(_ files: IdentityFiles) throws(TLSError) {
     try change { known in
       known.certificates = files.certificates
@@ -131,14 +128,13 @@ final class ServerContexts: Sendable {
 }
 
 extension Relay {
-  /// Takes over certificates and authorities that are replaced while the relay runs: looked at once
-  /// a second.
+  /// Checks once a second for replaced certificates and authorities.
   func followCertificates() async {
     guard !configuration.plaintext else { return }
     var known = try? IdentityFiles(configuration)
     while !Task.isCancelled {
       try? await Task.sleep(for: .seconds(1))
-      // What cannot be read, or is half-written, may be whole in a second.
+      // Unreadable or half-written files may be whole in a second.
       guard let files = try? IdentityFiles(configuration), files != known else { continue }
       let before = known
       known = files
@@ -164,8 +160,8 @@ extension Relay {
     }
   }
 
-  /// Trusts other authorities, here and on all nodes; false when the cluster could not be told, so
-  /// that it is tried again.
+  /// Trusts other authorities, here and on all nodes; false to try again when the cluster could not
+  /// be told.
   private func trust(_ authorities: String) async -> Bool {
     do throws(TLSError) {
       try contexts.trust(authorities)

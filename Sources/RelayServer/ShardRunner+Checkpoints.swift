@@ -2,7 +2,7 @@ import DeviceLink
 import Primitives
 import RelayCore
 
-/// What a loop keeps beside its shard, to be taken back to.
+/// A checkpoint of a loop, besides its shard.
 struct RunnerCheckpoint {
   let lives: DeliveryLog
   let history: LoopHistory
@@ -10,12 +10,11 @@ struct RunnerCheckpoint {
   let followers: ClockFollowers
 }
 
-/// A loop is taken back to where it was (`VirtualClock.rewind`). All of them have settled before.
+/// Returns a loop to a checkpoint (`VirtualClock.rewind`), after all loops have settled.
 extension ShardRunner {
-  /// About how many bytes it takes to keep everything as it is.
+  /// An estimate of a checkpoint's size.
   var keptBytes: Int { core.shard.keptBytes + ledger.lives.keptBytes + history.keptBytes }
 
-  /// Keeps everything as it is.
   func saveCheckpoint(_ number: UInt32) {
     decide(.operated(.checkpointSaved(number)), at: now)
     checkpoints[number] = RunnerCheckpoint(
@@ -29,15 +28,15 @@ extension ShardRunner {
     tellFollowers(.dropped(number: number))
   }
 
-  /// The streams that can go back: open then and now, of phones that go by this clock.
+  /// The streams that can go back: open then and now, of phones on this clock.
   func streams(goingBackTo number: UInt32) -> Set<StreamAddress> {
     guard let then = checkpoints[number] else { return [] }
     return Set(timers.followers.streams).intersection(then.followers.streams)
   }
 
-  /// Everything is as it was then, and so is the time already.
+  /// Restores everything but the time, which is already back.
   ///
-  /// - Parameter staying: the streams of all loops that go back; those of others end.
+  /// - Parameter staying: the streams of all loops that go back; others end.
   func rewind(to number: UInt32, epoch: UInt32, staying: Set<StreamAddress>) {
     guard let then = checkpoints[number] else { return }
     let now = now
@@ -46,7 +45,7 @@ extension ShardRunner {
     ledger.lives = then.lives
     history = then.history
     ids = then.ids
-    // What faults have put off belongs to what never was. Faults themselves stay.
+    // The work that faults have delayed is undone. Faults themselves stay.
     timers.putOff = PutOff()
     faults.journalHeldUntil = nil
     timers.followers = then.followers
@@ -55,7 +54,7 @@ extension ShardRunner {
       connection.device?.endStreams(.rewound, but: staying, on: connection)
     }
     adminPeers.closeListeners(.rewound)
-    // Whoever listened then and does not now has hung up.
+    // Phones that listened then and do not now have hung up.
     for stream in core.shard.connections where !staying.contains(stream) {
       decide(.stream(stream, .disconnected), at: now)
     }
@@ -63,8 +62,8 @@ extension ShardRunner {
     tellFollowers(.rewound(number: number, epoch: epoch, time: now))
   }
 
-  /// The word of a journal in memory that a fault kept back then comes now, when all loops are as
-  /// they were: it may be for another one.
+  /// Delivers the answers of a journal in memory that a fault held back then. Called when all loops
+  /// are restored: an answer may be for another one.
   func memoryAnswersAll() {
     if !core.shard.isSettled { decide(.journal(.persisted(through: .max)), at: now) }
     finishBatch()
@@ -76,8 +75,8 @@ extension ShardRunner {
     finishBatch()
   }
 
-  /// Answers a message that was on its way when everything else was taken back: whom it concerns is
-  /// not there any more. A provider hears that it cannot be now.
+  /// Answers a message that was on its way when the relay went back: those it concerns are gone.
+  /// Providers get a refusal.
   func refuse(_ message: LoopMessage) {
     for event in message.events { refuse(event) }
     for effect in message.effects {

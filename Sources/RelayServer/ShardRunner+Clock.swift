@@ -3,39 +3,37 @@ import NIOCore
 import Primitives
 import RelayCore
 
-/// What the virtual clock asks of a loop, and tells it.
 extension ShardRunner {
-  /// How far a loop is from having done all that there is to do at this moment.
+  /// How far a loop is from having finished its work at this moment.
   struct Quiet: Sendable {
     /// Messages to other loops, and from them.
     var sent: Int
     var received: Int
-    /// The journal has not answered, or another shard.
+    /// The journal or another shard has not answered.
     var isWaiting: Bool
     var awaited: [DeviceID]
   }
 
-  /// The moment in which the loop has something to do next, and what.
   struct NextMoment: Sendable {
     var at: Instant
     var kind: VirtualClock.Kind
   }
 
-  /// What a device's `barrier` line says.
+  /// Handles a device's `barrier` line.
   func barrier(
     from stream: StreamAddress, _ device: DeviceID, _ number: UInt64, next: Instant?
   ) {
     guard clock.isVirtual else { return }
-    // What lies in the past would be due for ever.
+    // A moment in the past would be due for ever.
     let next = next.map { max($0, now + .milliseconds(1)) }
     guard number == 0 else { return timers.followers.answered(stream, number, next: next) }
     guard timers.followers.add(stream, device, next: next) else { return }
     raise(.stream(stream, .clockFollowed), for: device, at: now)
   }
 
-  /// Asks the phones that something was said to.
+  /// Sends due barriers, and returns the loop's state.
   func quiet() -> Quiet {
-    // After a change of policy what is held is looked at tick by tick, and no timer is set.
+    // After a change of policy, held pushes are reviewed by ticks, without a timer.
     if !core.shard.isSettled { decide(.clock(.tick), at: now) }
     for (stream, number) in timers.followers.ask() {
       deliver(.barrier(number: number, time: now), to: stream)
@@ -43,7 +41,7 @@ extension ShardRunner {
     finishBatch()
     return Quiet(
       sent: peers.sentCount, received: peers.receivedCount,
-      // What a fault keeps back comes with time.
+      // Time brings what a fault holds back.
       isWaiting: !core.shard.isSettled && timers.putOff.next == nil,
       awaited: timers.followers.awaited + adminPeers.awaited)
   }
@@ -57,7 +55,7 @@ extension ShardRunner {
     return [timer, phone, fault].compactMap(\.self).min { $0.at < $1.at }
   }
 
-  /// It is another time; answers how many phones have something to do by themselves.
+  /// Acts at a new time; returns how many phones act by themselves.
   func timeMoved() -> Int {
     let due = timers.followers.touchDue(at: now)
     decide(.clock(.tick), at: now)
@@ -66,15 +64,13 @@ extension ShardRunner {
     return due
   }
 
-  /// The clock stands still again: every phone is told, and connections that were idle for too
-  /// long end.
+  /// The clock stands again: tells every phone, and ends connections that were idle for too long.
   func clockStands() {
     timers.followers.touchAll()
     sweep()
   }
 }
 
-/// On the machine's clock: the loop is woken when the next timer is due.
 extension ShardRunner {
   func scheduleWake() {
     guard !clock.isVirtual, var next = core.nextWake() ?? timers.putOff.next else { return }
@@ -95,13 +91,11 @@ extension ShardRunner {
     finishBatch()
   }
 
-  /// Does what faults have put off until now.
   private func performDue() {
     for work in timers.putOff.nextDue(at: now) { work() }
   }
 
-  /// The machine's clock was set so far forwards: all that is to come moves with it, but for what
-  /// was to be at a moment.
+  /// Moves everything scheduled with a step of the machine's clock, except for fixed moments.
   func stepClock(by interval: Interval) {
     clock.step(by: interval)
     timers.putOff.stepClock(by: interval)

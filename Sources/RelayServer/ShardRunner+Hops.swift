@@ -5,9 +5,8 @@ import RelayCluster
 import RelayCore
 import RelayRecording
 
-/// What one loop has for the loops of other nodes, and what waits until somebody has its stripe.
+/// One loop's traffic with other nodes, and what waits for a stripe without a node.
 struct HopSet {
-  /// A loop of another node.
   struct Place: Hashable {
     var node: UInt16
     var loop: UInt16
@@ -22,19 +21,19 @@ struct HopSet {
   let port: HopPort
   let stripeCount: Int
   var routes: [StripeRoute]
-  /// Stripes that are somebody else's and still here.
+  /// Stripes that belong to another node and are still here.
   var lost: Set<Int> = []
-  /// The nodes at work, and how many loops each has.
+  /// The live nodes, with their number of loops.
   var loopCounts: [UInt16: UInt16] = [:]
   var outboxes: [Place: [HopItem]] = [:]
-  /// The number of the last message of each loop of another node.
+  /// The number of the last message from each loop of another node.
   var lastNumbers: [Place: UInt64] = [:]
-  /// By stripes: what came while nobody could take it, in order.
+  /// Events by stripe that no node could take yet, in order.
   var waiting: [[Waiting]]
   var waitingCount = 0
-  /// Which node had each stripe when somebody last had it; 0 when nobody was known.
+  /// The last known owner of each stripe; 0 for none.
   var owners: [UInt16]
-  /// Of what has come from another node, or has waited, while that is dealt with.
+  /// Of the event being handled, if it came from another node or has waited.
   var journey: HopItem.Journey?
 
   init(_ port: HopPort, stripeCount: Int) {
@@ -48,7 +47,7 @@ struct HopSet {
   func stripe(of partition: PartitionID) -> Int { Int(partition.number) % stripeCount }
 }
 
-/// Events and effects go from node to node as they go from loop to loop, in one message a batch.
+/// Events and effects travel between nodes as between loops, in one message a batch.
 ///
 /// ```
 ///   raise ── partition is here ──▶ a loop of this node
@@ -57,20 +56,20 @@ struct HopSet {
 ///                          nobody ─▶ refused: 503
 /// ```
 ///
-/// What is lost on the way is noticed at the edge: requests have a deadline there, and a stream
-/// that nobody knows any more is told to whoever speaks to it.
+/// Losses are noticed at the edge: requests have a deadline there, and an effect for an unknown
+/// stream is answered with its end.
 extension ShardRunner {
   // MARK: Out
 
-  /// Whether a partition that is still here is somebody else's.
+  /// Whether a partition here already belongs to another node.
   func isLost(_ partition: PartitionID) -> Bool {
     guard let hops, !hops.lost.isEmpty else { return false }
     return hops.lost.contains(hops.stripe(of: partition))
   }
 
-  /// Whether a request may not be dealt with at the moment: when the lease has run out, another
-  /// node may have the device already, and accept and deliver what is newer. And a node that was
-  /// stopped finds in its sockets what their senders have long given up, and said again elsewhere.
+  /// Whether a request must be refused now. After the lease has run out, another node may have the
+  /// device and deliver newer pushes. And a node that was stopped finds old requests in its sockets
+  /// that their senders have given up and repeated elsewhere.
   func isBarred(_ event: Event) -> Bool {
     event.request != nil && hops?.port.isLeaseHeld == false
   }
@@ -78,13 +77,13 @@ extension ShardRunner {
   /// Whether this node stood still for longer than its lease, and has not looked since.
   var isStill: Bool { hops?.port.maySend == false }
 
-  /// What it would send then may be older than what another one has sent: the phone connects again.
+  /// A frame sent now may be older than one of another node: the phone connects again.
   func withhold(_ address: StreamAddress) {
     decide(.stream(address, .disconnected), at: now)
     core.effects.append(.close(address, .moved))
   }
 
-  /// For a partition that no loop of this node has.
+  /// Raises an event for a partition that no loop of this node has.
   func raiseElsewhere(_ event: Event, forKey routingKey: UInt64, of partition: PartitionID) {
     guard let stripe = hops?.stripe(of: partition), let route = hops?.routes[stripe] else {
       preconditionFailure("a relay on its own has all partitions")
@@ -100,7 +99,7 @@ extension ShardRunner {
     }
   }
 
-  /// Of what is dealt with at the moment; what comes from a peer begins one.
+  /// Of the event being handled; an event from a peer begins one.
   private var journey: HopItem.Journey {
     hops?.journey ?? HopItem.Journey(since: RelayClock.wall)
   }
@@ -111,12 +110,11 @@ extension ShardRunner {
       loopCount > 0
     else { return refuse(event) }
     journey.lifetime -= 1
-    // Always the same one, so that what this loop says of a device arrives in order.
+    // Always the same loop, so that events of one device stay in order.
     let place = HopSet.Place(node: number, loop: index % loopCount)
     hops?.outboxes[place, default: []].append(.event(event, routingKey: routingKey, journey))
   }
 
-  /// For a stream of another node.
   func hop(_ effect: Effect, to address: StreamAddress) {
     if let stream = effect.listener, hops?.loopCounts[address.node] == nil {
       // That node is gone, and its streams with it.
@@ -126,8 +124,7 @@ extension ShardRunner {
     hops?.outboxes[place, default: []].append(.effect(effect))
   }
 
-  /// Sends what this batch has for other nodes. Where too much is on its way already, requests are
-  /// refused.
+  /// Sends this batch's messages to other nodes. Requests are refused when too much is on its way.
   func sendHops() {
     guard let outboxes = hops?.outboxes, !outboxes.isEmpty, let port = hops?.port else { return }
     hops?.outboxes = [:]
@@ -153,7 +150,7 @@ extension ShardRunner {
     for item in items {
       switch item {
       case .event(let event, _, _): refuse(event)
-      // The other loop finds a message missing (`noticeLoss`); a provider asks again.
+      // The other loop notices the missing message (`noticeLoss`); a provider asks again.
       case .effect, .gone: continue
       }
     }
@@ -161,7 +158,6 @@ extension ShardRunner {
 
   // MARK: In
 
-  /// A message of a loop of another node.
   func receiveHop(_ bytes: [UInt8]) {
     guard let port = hops?.port else { return }
     clock.beginBatch(at: now)
@@ -178,8 +174,8 @@ extension ShardRunner {
     finishBatch()
   }
 
-  /// Where a message is missing, frames for phones may be: what comes behind them must not be
-  /// delivered first. The phones of that node connect anew, and get what is newest.
+  /// A missing message may have held frames for phones; later ones must not overtake them. The
+  /// phones of that node connect again and get the newest.
   private func noticeLoss(before head: HopHead, isLate: Bool) {
     let place = HopSet.Place(node: head.node, loop: head.loop)
     let expected = (hops?.lastNumbers[place] ?? 0) + 1
@@ -188,8 +184,8 @@ extension ShardRunner {
     endStreams(of: Set(owners.indices.filter { owners[$0] == head.node }))
   }
 
-  /// The way to the other nodes is there again. What came from them meanwhile is lost; what this
-  /// one said may be, and a message that says nothing has them notice.
+  /// The connection to the other nodes is back. Their messages are lost; ours may be, which an
+  /// empty message makes them notice.
   func hopsReturned() {
     guard let hops else { return }
     endStreams(of: Set(hops.owners.indices.filter { ![0, node].contains(hops.owners[$0]) }))
@@ -214,7 +210,7 @@ extension ShardRunner {
       let place = HopSet.Place(node: head.node, loop: head.loop)
       hops?.outboxes[place, default: []].append(.gone(stream))
     case .gone(let stream):
-      // Which shard has its device is not said; all others do not know it.
+      // Which shard has the device is unknown; the others ignore it.
       decide(.stream(stream, .disconnected), at: now)
       peers.tellOthers(.stream(stream, .disconnected))
     }
@@ -228,7 +224,6 @@ extension ShardRunner {
 
   // MARK: Stripes come and go
 
-  /// Somebody else has some of the stripes, or other nodes are at work.
   func follow(_ routes: [StripeRoute], lost: Set<Int>, loopCounts: [UInt16: UInt16]) {
     guard let before = hops,
       before.routes != routes || before.lost != lost || before.loopCounts != loopCounts
@@ -261,7 +256,6 @@ extension ShardRunner {
     finishBatch()
   }
 
-  /// Takes partitions in that have been loaded.
   func adopt(_ partitions: [PartitionID: Int], of stripe: Int) {
     clock.beginBatch(at: now)
     for (partition, loop) in partitions { peers.table[partition] = loop }
@@ -285,8 +279,8 @@ extension ShardRunner {
     hops?.journey = nil
   }
 
-  /// Whether its peer does not wait for it any more. It may have said the same, and something else
-  /// behind it, to another node by now: what has waited here must not come behind that.
+  /// Whether its peer has stopped waiting. It may have repeated the request to another node, with
+  /// more behind it: the waiting one must not arrive after that.
   private func isGivenUp(_ event: Event) -> Bool {
     if case .asked(.connected, _, _) = event { return false }
     guard event.notification == nil, let request = event.request, request.node == node,
@@ -295,7 +289,7 @@ extension ShardRunner {
     return connections[request.connection]?.device?.streams[request.stream] == nil
   }
 
-  /// The phones here whose node does not have them any more connect anew.
+  /// Ends the streams here of devices whose stripe has moved; they connect again.
   private func endStreams(of stripes: Set<Int>) {
     func hasMoved(_ device: DeviceID) -> Bool {
       guard let hops else { return false }
@@ -310,7 +304,6 @@ extension ShardRunner {
 
   // MARK: Time
 
-  /// Refuses what has waited for too long.
   func sweepHops() {
     let wall = RelayClock.wall
     for stripe in 0..<(hops?.stripeCount ?? 0) {
@@ -327,7 +320,7 @@ extension ShardRunner {
 }
 
 extension Effect {
-  /// The stream that a device must be listening on for this.
+  /// The stream on which a device must be listening for this effect.
   fileprivate var listener: StreamAddress? {
     switch self {
     case .hello(let stream), .send(let stream, _), .sendEmpty(let stream),

@@ -2,14 +2,12 @@ import ProviderCredentials
 import RelayCore
 
 extension ShardRunner {
-  /// Looks whether the directory of keys has changed since it was read, and if so reads it again;
-  /// answers whether other keys are in force now.
+  /// Reads the key directory again if it has changed; returns whether other keys are in force now.
   ///
-  /// Called when a token names a key that is not known, so that a key counts from the moment in
-  /// which `pushrelay key new` returns, on every loop, without a word between the processes. A
-  /// stranger can make it look, which is two questions to the file system, each a few
-  /// microseconds; to make it read, which blocks this loop for as long, one must have changed the
-  /// directory.
+  /// Called for a token with an unknown key, so that a key is valid on every loop as soon as
+  /// `pushrelay key new` returns, without messages between the processes. A stranger can cause two
+  /// system calls of a few microseconds each; reading, which blocks this loop, also needs a change
+  /// of the directory.
   func readKeysAgain() -> Bool {
     guard let directory = settings.keyDirectory else { return false }
     let stamp = directory.stamp
@@ -18,7 +16,7 @@ extension ShardRunner {
       verifier.replaceKeys(try directory.load())
       return true
     } catch {
-      // Once is enough for each state of the directory. `Relay` looks too, and tells.
+      // Once per state of the directory is enough. `Relay` looks too, and logs.
       unreadableKeys = stamp
       return false
     }

@@ -1,32 +1,31 @@
 import NIOCore
 import RelayCore
 
-/// Partitions leave this node: whoever has them next reads them from the journal, and their phones
-/// connect anew.
+/// Partitions leave this node: their next node reads them from the journal, and their phones
+/// connect again.
 ///
-/// First every loop hears that they are elsewhere, then their holder lets go of each
-/// (`LoopSet.release`). Messages between two loops arrive in order, so the holder has heard all
-/// that was meant for it.
+/// First every loop learns that they are elsewhere, then their holder releases each
+/// (`LoopSet.release`). Messages between two loops arrive in order, so the holder has all its
+/// events by then.
 extension ShardRunner {
-  /// Nothing more comes to these partitions on this node.
   func depart(_ partitions: [PartitionID]) {
     for partition in partitions { peers.table[partition] = PartitionTable.elsewhere }
   }
 
-  /// Has the shard let a partition go; that it has is told when the journal has nothing of it.
+  /// Drops a partition; `done` succeeds when the journal has nothing left of it.
   func drop(_ partition: PartitionID, done: EventLoopPromise<Void>) {
     peers.departure = done
     administer(.journal(.partitionDropped(partition)))
   }
 
-  /// Tells whoever waits, once the partition has left.
+  /// Fulfils `departure` once the partition has left.
   func endDeparture() {
     guard !core.shard.isDropping else { return }
     peers.departure?.succeed()
     peers.departure = nil
   }
 
-  /// Answers whoever waits for what comes of an event that no shard is told.
+  /// Refuses an event that no shard gets.
   func refuse(_ event: Event) {
     guard let request = event.request else { return }
     core.effects.append(

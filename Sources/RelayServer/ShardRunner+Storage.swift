@@ -2,16 +2,14 @@ import Primitives
 import RelayCore
 import RelayStore
 
-/// The storage's word reaches the shard.
 extension ShardRunner {
-  /// The journal has written, or could not.
   func journalAnswered(_ word: Event) {
     clock.beginBatch(at: now)
     hear(word)
     finishBatch()
   }
 
-  /// The memory store: what is in memory is as safe as it will get.
+  /// With memory for storage: the records are now as safe as they get.
   func memoryAnswered(_ sequence: UInt64, _ retired: [LoopLedger.RetiredToken]) {
     if faults.inForce != nil, memoryWriteFails() { return hear(.journal(.persistFailed(through: sequence))) }
     if !retired.isEmpty, case .memory(let feedback) = settings.storage {
@@ -22,7 +20,7 @@ extension ShardRunner {
     hear(.journal(.persisted(through: sequence)))
   }
 
-  /// What the journal says reaches the shard, at once but for faults.
+  /// Passes an answer on at once, or later because of a fault.
   @inline(__always)
   private func hear(_ word: Event) {
     if faults.mayHoldJournal, let moment = journalDelay() {
@@ -31,11 +29,11 @@ extension ShardRunner {
     decide(word, at: now)
   }
 
-  /// Hands the shard what the journal remembers, before anybody connects.
+  /// Passes the journal's records to the shard, before anyone connects.
   func restore(_ records: [RestoredRecord]) {
     let now = now
     if case .virtual(let time) = settings.clock {
-      // Nothing that is remembered lies ahead.
+      // No record lies ahead of the time.
       for record in records {
         if let moment = record.acceptedAt { time.advance(to: moment) }
       }

@@ -9,41 +9,37 @@ import RelayFaults
 import RelayRecording
 import RelayStore
 
-/// One event loop of the relay: its shard, its connections, and the one place where effects become
+/// One event loop of the relay: its shard, its connections, and the only place where effects become
 /// actions.
 ///
-/// Handlers never act on their own. They turn what arrives into events; at the end of a read batch
-/// `finishBatch` performs all effects, hands the journal one batch, writes once per connection, and
-/// sends each other loop at most one message. Everything here runs on `eventLoop`.
+/// Handlers only turn input into events. At the end of a read batch `finishBatch` performs all
+/// effects, hands the journal one batch, writes once per connection, and sends each other loop at
+/// most one message. Everything here runs on `eventLoop`.
 final class ShardRunner {
   let index: UInt16
-  /// This node in addresses of streams.
+  /// This node's number in stream addresses.
   let node: UInt16
   let eventLoop: any EventLoop
   let settings: ServerSettings
   let logger: Logger
-  /// For people who look on.
   let feed = FeedOutlet()
   var core: LoopShard
   var clock: LoopClock
   var ids: IDSource
   var connections = ConnectionTable()
-  /// Whoever speaks by the admin API.
   var adminPeers = AdminPeers()
   var peers: LoopPeers
-  /// What goes to other nodes; nil for a relay on its own.
+  /// nil for a relay on its own.
   var hops: HopSet?
-  /// Provider tokens verified on this loop.
   var verifier: ProviderTokenVerifier
-  /// How the directory of keys looked when it could not be read last.
+  /// The state of the key directory when it could not be read.
   var unreadableKeys: ProviderKeyDirectory.Stamp?
   var ledger: LoopLedger
-  /// What answers have been. Not of `ledger`, which is lent out while most are given.
+  /// Not in `ledger`, which is lent out while most answers are given.
   var answers = RelayMetrics()
   var history = LoopHistory()
   var timers = LoopTimers()
   var faults = LoopFaults()
-  /// What this loop can be taken back to.
   var checkpoints: [UInt32: RunnerCheckpoint] = [:]
   private var isFinishing = false
 
@@ -74,7 +70,7 @@ final class ShardRunner {
     ledger = LoopLedger(settings, feed)
   }
 
-  /// Tells the runner of all runners, itself included, in the order of their indices.
+  /// Sets all runners, itself included, in the order of their indices.
   func introduce(_ runners: [Peer]) {
     peers = LoopPeers(index, runners, settings)
     ids.number(asLoop: index, of: runners.count)
@@ -84,16 +80,15 @@ final class ShardRunner {
 
   var now: Instant { clock.now }
 
-  /// Whether there are hops.
+  /// Whether the relay is a node of a cluster.
   var isNode: Bool { settings.port != nil }
 
-  /// Hands a submission to the shard that owns the token: at once, or with this batch's message.
+  /// Submits a push to the shard that owns the token: at once, or with this batch's message.
   func submit(_ notification: Notification, from request: RequestID, at now: Instant) {
     raise(
       .submitted(notification, from: request), forKey: notification.token.routingKey, at: now)
   }
 
-  /// Hands an event to the shard of a device.
   func raise(_ event: Event, for device: DeviceID, at now: Instant) {
     raise(event, forKey: device.routingKey, at: now)
   }
@@ -121,7 +116,6 @@ final class ShardRunner {
     if let change = core.decide(event, at: now) { history.remember(change) }
   }
 
-  /// Remembers what is known of a provider's push beside what its shard will know.
   func remember(_ note: PushNote, on notification: Notification) {
     history.remember(note, of: notification.uniqueID)
     guard logger.logLevel <= .debug else { return }
@@ -145,7 +139,7 @@ final class ShardRunner {
 
   // MARK: Effects out
 
-  /// Performs everything that this batch has asked for, until nothing is left to do.
+  /// Performs all effects, and those that follow from them.
   func finishBatch() {
     guard !isFinishing else { return }
     isFinishing = true
@@ -171,8 +165,7 @@ final class ShardRunner {
     }
   }
 
-  /// - Parameter effect: lent out to be changed, an element of an array is not copied. It is thrown
-  ///   away afterwards.
+  /// - Parameter effect: `inout`, so that the element is not copied; discarded afterwards.
   private func perform(_ effect: inout Effect, _ ledger: inout LoopLedger) {
     switch effect {
     case .respond(let address, let answer):
@@ -185,7 +178,7 @@ final class ShardRunner {
     case .persist(let record):
       ledger.persist(record)
     case .log:
-      // Moved out and handed over: a copy counts references.
+      // Moved out: a copy would count references.
       if case .log(var event) = exchange(&effect, with: .forget(0)) { ledger.log(&event) }
     case .forget(let sequence):
       ledger.forget(sequence)
@@ -209,13 +202,12 @@ final class ShardRunner {
     }
   }
 
-  /// Whether the address is that of a connection of this loop, as of most.
   @inline(__always)
   private func isMine(_ address: StreamAddress) -> Bool {
     address.loop == index && address.node == node && address.connection != 0
   }
 
-  /// Whether the address is on this loop; if not, the effect goes where it is.
+  /// Whether the address is a connection of this loop; otherwise passes the effect on.
   private func isHere(_ address: StreamAddress, _ effect: Effect) -> Bool {
     if address.node != node {
       hop(effect, to: address)
@@ -228,7 +220,6 @@ final class ShardRunner {
     return false
   }
 
-  /// Says something to a device.
   @inline(__always)
   func deliver(_ line: DownLine, to stream: StreamAddress) {
     guard stream.connection != 0 else { return adminPeers.send(line, to: stream.stream) }
@@ -242,8 +233,8 @@ final class ShardRunner {
 
   // MARK: The whole loop
 
-  /// Gives the connection another turn when the loop has looked at all sockets: a delay, for what
-  /// is executed at once comes before them.
+  /// Gives the connection another turn after the loop has looked at all sockets. By a delay:
+  /// immediate tasks run before the sockets.
   func awaitTurn(_ connection: ConnectionHandler) {
     connections.awaitingTurns.append(connection)
     guard connections.awaitingTurns.count == 1 else { return }
@@ -254,7 +245,7 @@ final class ShardRunner {
     }
   }
 
-  /// Looks after connections that time alone ends; called about once a second.
+  /// Ends connections whose time is over; called about once a second.
   func sweep() {
     let steady = clock.steady(now)
     for connection in connections.http2.values { connection.sweep(at: steady) }
@@ -264,13 +255,12 @@ final class ShardRunner {
     core.flushRecording()
   }
 
-  /// Has the shard decide about an event that concerns all of it.
   func administer(_ event: Event) {
     decide(event, at: now)
     finishBatch()
   }
 
-  /// Says good-bye: GOAWAY `Shutdown` to providers, `bye` to devices; streams under way finish.
+  /// Drains: GOAWAY `Shutdown` to providers, `bye` to devices; open streams finish.
   func drain() {
     guard !connections.isDraining else { return }
     connections.isDraining = true
@@ -280,7 +270,6 @@ final class ShardRunner {
     finishBatch()
   }
 
-  /// Ends what has not ended by itself.
   func closeAll() {
     for connection in connections.http2.values { connection.abort() }
     for connection in connections.binary.values { connection.abort() }

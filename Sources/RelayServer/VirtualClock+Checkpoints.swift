@@ -3,7 +3,7 @@ import Primitives
 import RelayCore
 import RelayStore
 
-/// A state of the whole relay that it can be taken back to. The loops have it, by its number.
+/// A checkpoint of the whole relay. The loops have its content, by its number.
 struct SavedCheckpoint {
   let number: UInt32
   let at: Instant
@@ -11,22 +11,21 @@ struct SavedCheckpoint {
   let feedback: (items: [FeedbackItem], lastPosition: Int64)
 }
 
-/// The whole relay, its clock included, goes back to where it was: a hundred tests from one set-up.
+/// The whole relay, its clock included, returns to a checkpoint: a hundred tests from one set-up.
 ///
 /// ```
 ///   settle ─▶ every loop keeps a copy, phones too          (save)
 ///   settle ─▶ time, every loop, phones are as then ─▶ settle   (rewind: another epoch)
 /// ```
 ///
-/// Only with memory for storage: what is on disk stays there.
+/// Only with memory for storage: data on disk cannot go back.
 extension VirtualClock {
-  /// All that are kept, by name.
   package var checkpointList: [CheckpointStatus] {
     checkpoints.sorted { $0.key < $1.key }
       .map { CheckpointStatus(name: $0.key, at: $0.value.at, bytes: $0.value.bytes) }
   }
 
-  /// Keeps everything as it is under this name, in place of what was kept under it.
+  /// Saves a checkpoint, in place of one with the same name.
   package func saveCheckpoint(_ name: String) async throws(ClockError) -> CheckpointStatus {
     guard let feedback else { throw .storeOnDisk }
     let endTurn = await turns.next()
@@ -53,13 +52,13 @@ extension VirtualClock {
     return CheckpointStatus(name: name, at: saved.at, bytes: saved.bytes)
   }
 
-  /// Takes the relay back; returns when all phones that go by this clock have followed.
+  /// Returns to a checkpoint, and waits until all phones on this clock have followed.
   package func rewind(to name: String) async throws(ClockError) -> CheckpointStatus {
     guard let feedback else { throw .storeOnDisk }
     let endTurn = await turns.next()
     defer { endTurn() }
     guard let saved = checkpoints[name] else { throw .noCheckpoint(name: name) }
-    // A change on its way would come to a loop that has its devices again.
+    // A pending change would reach a loop that has its devices again.
     let endChange = await loops.turns.next()
     defer { endChange() }
     try await settle()
@@ -71,12 +70,11 @@ extension VirtualClock {
     _ = await loops.onEach { $0.memoryAnswersAll() }
     await feedback.rewind(to: saved.feedback)
     try await settle()
-    // What faults had put off never comes.
+    // The work that faults had delayed never comes.
     _ = await loops.onEach { $0.adminPeers.refuse() }
     return CheckpointStatus(name: name, at: saved.at, bytes: saved.bytes)
   }
 
-  /// Forgets a state.
   package func dropCheckpoint(_ name: String) async throws(ClockError) {
     let endTurn = await turns.next()
     defer { endTurn() }

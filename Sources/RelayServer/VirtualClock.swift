@@ -1,35 +1,32 @@
 package import Primitives
 import RelayCore
 
-/// A relay's clock that moves only when it is told, through every timer in order.
+/// A relay's clock that moves only when told, through every timer in order.
 ///
-/// At each instant in which a loop or a phone has something to do, time stands until all is done:
-/// what loops have told each other has arrived, the journal has answered, and every phone that goes
-/// by this clock and was spoken to has done its part. So whatever follows from an instant happens
-/// in it, and a test that has advanced the clock need not wait for anything.
+/// At each instant with an event of a loop or a phone, time stands until all is done: messages
+/// between loops have arrived, the journal has answered, and every phone on this clock that got a
+/// line has done its part. So the consequences of an instant happen in it, and a test need not wait
+/// after an advance.
 package actor VirtualClock {
-  /// Where to.
   package enum Goal: Sendable {
     case by(Interval)
     case to(Instant)
-    /// The next instant in which anything is to do.
+    /// To the next instant with an event.
     case next
   }
 
-  /// What has come of an advance.
+  /// The result of an advance.
   package struct Advance: Equatable, Sendable {
     package var now: Instant
-    /// How many timers of each kind have fired.
     package var fired: [Kind: Int]
   }
 
-  /// What can be next.
   package enum Kind: String, CaseIterable, Sendable {
     case expiration, hold, refill, acknowledgement
     case keepAlive = "keep-alive"
-    /// A phone has something to do by itself.
+    /// A phone acts by itself.
     case phone
-    /// What a fault has put off.
+    /// A fault's delay is over.
     case fault
 
     init(_ kind: TimerWheel.Subject.Kind) {
@@ -43,36 +40,30 @@ package actor VirtualClock {
     }
   }
 
-  /// Why the clock was not moved, or not as far as wanted.
+  /// Why the clock did not move, or not as far as wanted.
   package enum ClockError: Error, Equatable, Sendable {
-    /// It is already later.
     case backwards(now: Instant)
-    /// Somebody else has moved it meanwhile.
     case moved(now: Instant)
-    /// It stands at an instant whose consequences do not come to an end.
+    /// The consequences of this instant do not end.
     case notSettled(now: Instant, waitingFor: [String])
-    /// There is nothing to come.
     case nothingNext(now: Instant)
-    /// No state was kept under this name.
     case noCheckpoint(name: String)
-    /// What was on disk cannot be taken back.
     case storeOnDisk
-    /// The relay's state takes too many bytes, or too many are kept.
+    /// Too many bytes, or too many checkpoints.
     case tooMuchKept(bytes: Int, limitBytes: Int)
   }
 
   let time: VirtualTime
   let loops: LoopSet
-  /// What is listed of unregistered tokens; nil when that is on disk, as all else.
+  /// nil when unregistered tokens are listed on disk.
   let feedback: MemoryFeedback?
-  /// What the relay can be taken back to, by name.
   var checkpoints: [String: SavedCheckpoint] = [:]
   var lastCheckpoint: UInt32 = 0
-  /// How long, by the machine's time, an instant may take.
+  /// The most that an instant may take, in the machine's time.
   private let patience: Duration
-  /// How many seconds pass in one of the machine's; 0 stands.
+  /// Relay seconds per second of the machine; 0 stands.
   package private(set) var rate = 0.0
-  /// One thing at a time.
+  /// One change at a time.
   let turns = TurnQueue()
   private var pace: Task<Void, Never>?
 
@@ -88,14 +79,13 @@ package actor VirtualClock {
 
   package nonisolated var now: Instant { time.now }
 
-  /// When there is something to do next, and what.
   package func next() async -> (at: Instant, kind: Kind)? {
     await loops.nextMoment().map { (max($0.at, now), $0.kind) }
   }
 
   /// Moves the clock; returns when everything has settled.
   ///
-  /// - Parameter from: what the caller believes the time to be; nil moves it from wherever it is.
+  /// - Parameter from: the time that the caller expects; nil for any.
   package func advance(_ goal: Goal, from: Instant? = nil) async throws(ClockError) -> Advance {
     let endTurn = await turns.next()
     defer { endTurn() }
@@ -121,14 +111,14 @@ package actor VirtualClock {
     return Advance(now: now, fired: fired)
   }
 
-  /// Returns when all is done that there is to do now.
+  /// Returns when all work of this instant is done.
   package func settled() async throws(ClockError) {
     let endTurn = await turns.next()
     defer { endTurn() }
     try await settle()
   }
 
-  /// Lets time pass by itself, so many seconds in one of the machine's.
+  /// Lets time pass by itself, `rate` seconds per second of the machine.
   package func setRate(_ rate: Double) {
     pace?.cancel()
     pace = nil
@@ -145,13 +135,12 @@ package actor VirtualClock {
         last = present
         let step = rest.rounded(.down)
         rest -= step
-        // What does not settle is tried again: time stands until it has.
+        // An unsettled instant is tried again: time stands until it has settled.
         _ = try? await self.advance(.by(.milliseconds(Int64(step))))
       }
     }
   }
 
-  /// Time stands from now on.
   func stop() {
     pace?.cancel()
     pace = nil
@@ -159,7 +148,7 @@ package actor VirtualClock {
 
   // MARK: Steps
 
-  /// Through every instant until then; answers how often a phone had something to do by itself.
+  /// Moves through every instant until `target`; returns how often a phone acted by itself.
   private func move(to target: Instant) async throws(ClockError) -> Int {
     var phones = 0
     while let moment = await loops.nextMoment(), moment.at <= target {
@@ -174,7 +163,8 @@ package actor VirtualClock {
     return phones
   }
 
-  /// Twice the same answer from all loops, with nothing on its way: nothing has happened between.
+  /// Returns when all loops give the same answer twice with nothing on its way: nothing happened
+  /// between.
   func settle() async throws(ClockError) {
     let deadline = ContinuousClock.now + patience
     var last = -1
@@ -196,7 +186,6 @@ package actor VirtualClock {
   }
 }
 
-/// What the clock asks of all loops.
 extension LoopSet {
   func quiet() async -> [ShardRunner.Quiet] { await onEach { $0.quiet() } }
 

@@ -4,27 +4,25 @@ import Primitives
 import RelayCore
 import TLS
 
-/// The pump of one connection to a listener of the binary provider API or of its feedback service
-/// (docs/LEGACY.md): TLS and the socket on one side, its role on the other. What a push is and when
-/// the next may be taken is `BinaryConversation`'s to decide.
+/// Pumps one connection of the binary provider API or its feedback service (docs/LEGACY.md) between
+/// the socket, over TLS, and its role. `BinaryConversation` decides what a push is and when the
+/// next is read.
 ///
-/// Nothing of the peer is kept before its handshake is complete. The relay says nothing but one
-/// last word, so there is nothing to queue but that, and the pages of feedback, one at a time.
+/// Nothing of the peer is kept before its handshake is complete. The only output is one last
+/// packet, and pages of feedback, one at a time: no queue is needed.
 final class BinaryConnectionHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// Which listener the connection came in by.
   enum Role {
     case pushes(BinaryPushes)
     case feedback(FeedbackPages)
   }
 
   private enum Phase {
-    /// The TLS handshake is under way since then.
     case opening(since: Instant)
     case open
-    /// Everything has been said since then; the socket closes when the peer has read it.
+    /// All output ended at this time; the socket closes when the peer has read it.
     case closing(since: Instant)
     case closed
   }
@@ -36,7 +34,7 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
   private(set) var role: Role
   private var phase = Phase.opening(since: RelayClock.steady)
   private(set) var context: ChannelHandlerContext?
-  /// Since when the peer does not take what it is sent; nil while it does.
+  /// Since when the peer reads nothing; nil while it reads.
   private var stalledSince: Instant?
   private var isReading = true
   private var inputHasEnded = false
@@ -105,33 +103,31 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // The peer went away without a word; `channelInactive` follows.
+    // The peer went away; `channelInactive` follows.
     context.close(promise: nil)
   }
 
   // MARK: From the runner
 
-  /// The verdict on a push.
   func respond(_ stream: Int32, _ answer: ProviderAnswer) {
     guard case .pushes(let pushes) = role, case .open = phase else { return }
     pushes.judged(stream, answer, on: self)
     read(ifWanted: wantsBytes)
   }
 
-  /// Ends it: at once, or when the push that was taken has its verdict.
+  /// Ends it: at once, or after the verdict on the current push.
   func drain() {
     switch (phase, role) {
     case (.opening, _): abort()
     case (.open, .pushes(let pushes)): pushes.drain(on: self)
-    // A listing comes to its end by itself.
+    // A listing ends by itself.
     case (.open, .feedback), (.closing, _), (.closed, _): break
     }
   }
 
-  /// Ends it without further words.
   func abort() { context?.close(promise: nil) }
 
-  /// Time has passed: unfinished handshakes and frames, and idle connections end.
+  /// Ends unfinished handshakes and frames, and idle connections.
   func sweep(at now: Instant) {
     switch phase {
     case .opening(let since) where now - since > runner.settings.handshakeTimeout: return abort()
@@ -148,7 +144,7 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
 
   // MARK: From the role
 
-  /// Sends bytes; the future says when the socket has taken them.
+  /// The future completes when the socket has taken the bytes.
   func write(_ bytes: [UInt8]) -> EventLoopFuture<Void> {
     guard let context, case .open = phase else {
       return runner.eventLoop.makeFailedFuture(ChannelError.alreadyClosed)
@@ -156,19 +152,17 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
     return context.channel.writeAndFlush(sealed(bytes))
   }
 
-  /// Says the last words and half-closes. The peer closes when it has read them; a full close with
-  /// bytes of the peer unread would reset the connection and take the words with it.
+  /// Sends the last bytes and half-closes. The peer closes when it has read them; a full close
+  /// while input is unread would reset the connection and lose them.
   func end(saying bytes: [UInt8]) {
     guard case .open = phase else { return }
     endSocket(saying: sealed(bytes))
   }
 
-  /// Where the verdict on a push is to go.
   func address(_ stream: Int32) -> RequestID {
     RequestID(loop: runner.index, connection: number, stream: stream, node: runner.node)
   }
 
-  /// Where the peer is, for logs.
   var remoteAddress: String { context?.channel.remoteAddress?.description ?? "unknown" }
 
   // MARK: Details
@@ -205,7 +199,7 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
     return pushes.wantsBytes
   }
 
-  /// Whoever does not take what is said, and whoever waits for a verdict, is not read further.
+  /// Stops reading from a peer that does not read, or that waits for a verdict.
   private func read(ifWanted isWanted: Bool) {
     let shouldRead = isWanted && stalledSince == nil
     guard let context, shouldRead != isReading else { return }
@@ -217,7 +211,7 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
     var output = ByteBuffer(bytes: bytes)
     guard isSecure else { return output }
     var records = ByteBuffer()
-    // What cannot be encrypted any more is not said.
+    // Bytes that can no longer be encrypted are dropped.
     try? tls?.send(&output, output: &records)
     return records
   }

@@ -5,13 +5,12 @@ import ProviderCredentials
 import RelayCore
 import TLS
 
-/// What a peer of the binary provider API may do, as its client certificate says.
+/// The rights of a peer of the binary provider API, by its client certificate.
 enum BinaryEntitlement {
-  /// To push to this topic, which the subject names, and to hear of the tokens of all topics that
-  /// the certificate covers.
+  /// May push to this topic, which the subject names, and read the feedback on all topics of the
+  /// certificate.
   case topic(Topic, ConnectionCredentials)
-  /// Everything: the relay does not ask who a provider is. A token then belongs to the topic that
-  /// it was registered for.
+  /// The relay authenticates no providers: a token belongs to the topic that it was registered for.
   case everything
   case nothing(LastHead.ReadingError)
 
@@ -42,12 +41,11 @@ enum BinaryEntitlement {
   }
 }
 
-/// What a provider's connection in the binary API is about: pushes in, one after the other, through
-/// the checks that a request of HTTP/2 goes through, to the same shards.
+/// The pushes of one connection, one after the other, with the same checks and shards as HTTP/2
+/// requests.
 final class BinaryPushes {
   private var conversation = BinaryConversation(at: RelayClock.steady)
   private var entitlement = BinaryEntitlement.everything
-  /// The push that waits for its verdict: its number on this connection, its name, since when.
   private var stream: Int32 = 0
   private var uniqueID = UniqueID(high: 0, low: 0)
   private var takenAt = RelayClock.steady
@@ -76,7 +74,7 @@ final class BinaryPushes {
   func sweep(at now: Instant, on handler: BinaryConnectionHandler) {
     let settings = handler.runner.settings
     if handler.runner.isNode, conversation.isAwaiting, now - takenAt >= Limits.hopPatience {
-      // Another node has not answered in time: nobody knows what has become of it.
+      // Another node has not answered in time: its outcome is unknown.
       return refuse(.serviceUnavailable, .asTheReason, handler)
     }
     let ending = conversation.sweep(
@@ -84,7 +82,7 @@ final class BinaryPushes {
     if let ending { handler.end(saying: ending.packet) }
   }
 
-  /// A shard has decided. What else is there is taken now.
+  /// Handles a shard's decision, then the next pushes.
   func judged(_ stream: Int32, _ answer: ProviderAnswer, on handler: BinaryConnectionHandler) {
     guard stream == self.stream else { return }
     if let rejection = answer.rejection { remember(rejection, .asTheReason, handler) }
@@ -94,7 +92,7 @@ final class BinaryPushes {
 
   // MARK: Details
 
-  /// Takes the next push, unless one waits for its verdict.
+  /// Handles pushes until one waits for its verdict.
   private func advance(_ handler: BinaryConnectionHandler) {
     while true {
       switch conversation.next(at: RelayClock.steady) {
@@ -126,7 +124,6 @@ final class BinaryPushes {
     }
   }
 
-  /// The last checks, and on to its shard.
   private func submit(
     _ request: BinaryRequest, _ topic: Topic, _ handler: BinaryConnectionHandler
   ) {
@@ -154,7 +151,7 @@ final class BinaryPushes {
     }
   }
 
-  /// Asks the loops for the topic of a token; one that no app has is for its shard to refuse.
+  /// Asks the loops for a token's topic; the shard refuses a token without one.
   private func findTopic(of request: BinaryRequest, _ handler: BinaryConnectionHandler) {
     let runner = handler.runner
     if let app = runner.core.shard.app(with: request.token) {
@@ -188,7 +185,7 @@ final class BinaryPushes {
     }
   }
 
-  /// So that `pushrelay log --refused` can say exactly why.
+  /// For `pushrelay log --refused`.
   private func remember(
     _ rejection: Rejection, _ cause: RefusedRequest.Cause, _ handler: BinaryConnectionHandler
   ) {

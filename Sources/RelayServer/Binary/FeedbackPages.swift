@@ -5,17 +5,17 @@ import ProviderCredentials
 import RelayCore
 import RelayStore
 
-/// The feedback service of the binary provider API: the tokens that were unregistered since the
-/// same provider asked last, then the end (Apple, "Local and Remote Notification Programming
+/// The feedback service of the binary provider API: the tokens unregistered since the same
+/// provider's last connection, then the end (Apple, "Local and Remote Notification Programming
 /// Guide", archived, "Binary Provider API", "The Feedback Service").
 ///
-/// A page is asked for when the socket has taken the one before. Only when it has taken all of them
-/// the listing counts as read: who was interrupted hears everything again.
+/// Each page waits until the socket has taken the one before. The listing counts as read only when
+/// all were taken: an interrupted reader gets everything again.
 final class FeedbackPages {
   private static let pageCount = 1000
 
   private let question = Question()
-  /// Since when a page is looked up, or waits for the peer to take it.
+  /// When the current page was requested.
   private var pageSince = RelayClock.steady
 
   func opened(_ entitlement: BinaryEntitlement, on handler: BinaryConnectionHandler) {
@@ -42,10 +42,9 @@ final class FeedbackPages {
     }
   }
 
-  /// The connection has ended: what has not been looked up yet need not be.
   func ended() { question.cancel() }
 
-  /// A peer that takes nothing is left.
+  /// Ends the connection of a peer that reads nothing.
   func sweep(at now: Instant, on handler: BinaryConnectionHandler) {
     if now - pageSince > Limits.stalled { handler.abort() }
   }
@@ -79,7 +78,6 @@ final class FeedbackPages {
     }
   }
 
-  /// All is said: next time it begins behind this.
   private func finish(at position: Int64, _ reader: String, _ handler: BinaryConnectionHandler) {
     let storage = handler.runner.settings.storage
     let bound = NIOLoopBound(handler, eventLoop: handler.runner.eventLoop)
@@ -94,7 +92,7 @@ final class FeedbackPages {
     handler.abort()
   }
 
-  /// Time, length, token; most significant byte first.
+  /// Time, length, token; big-endian.
   private static func append(_ item: FeedbackItem, to bytes: inout [UInt8]) {
     let token = item.token.bytes
     let seconds = UInt32(clamping: item.at.milliseconds / 1000)
@@ -108,7 +106,6 @@ final class FeedbackPages {
 }
 
 extension BinaryEntitlement {
-  /// Whether the peer may hear of the tokens of a topic.
   fileprivate func covers(_ topic: Topic) -> Bool {
     switch self {
     case .everything: true

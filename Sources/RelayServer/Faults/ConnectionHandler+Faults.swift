@@ -11,22 +11,20 @@ import Transport
   import Glibc
 #endif
 
-/// Nothing passes on a connection.
+/// A connection on which nothing passes.
 struct Muting {
-  /// By the machine's time.
+  /// In the machine's time.
   let since: Instant
-  /// What becomes of what the peer sends.
   let input: Input
 
   enum Input { case taken, lost, leftInSocket }
 }
 
-/// What faults do to a connection.
 extension ConnectionHandler {
   /// Ends it with a TCP reset, as a router or a crashed peer does.
   func resetConnection() {
     guard let context else { return }
-    // With no time to linger the kernel sends RST instead of FIN (socket(7), SO_LINGER).
+    // With no time to linger, the kernel sends RST instead of FIN (socket(7), SO_LINGER).
     (context.channel as? any SocketOptionProvider)?
       .setSoLinger(linger(l_onoff: 1, l_linger: 0))
       .whenComplete { [channel = context.channel] _ in channel.close(promise: nil) }
@@ -45,13 +43,12 @@ extension ConnectionHandler {
     markDirty()
   }
 
-  /// The peer hears the end of the stream, but may go on to send.
+  /// The peer sees the end of the stream, but may still send.
   func closeOutput() {
     muting = Muting(since: RelayClock.steady, input: .taken)
     context?.close(mode: .output, promise: nil)
   }
 
-  /// Nothing passes, for a while or for good.
   func mute(isForGood: Bool) {
     muting = Muting(since: RelayClock.steady, input: isForGood ? .lost : .leftInSocket)
     endTurn()

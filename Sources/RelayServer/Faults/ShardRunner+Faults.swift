@@ -9,15 +9,14 @@ package import RelayFaults
 import RelaySetup
 import RelayStore
 
-/// What a fault puts off until a moment of the relay's time; of one moment, in the order in which
-/// it came.
+/// Work that faults delay, in the relay's time; work of the same moment in order of arrival.
 struct PutOff {
   private var works: Deque<(at: Instant, work: () -> Void)> = []
 
   var next: Instant? { works.first?.at }
 
   mutating func add(at moment: Instant, _ work: @escaping () -> Void) {
-    // Delays are mostly of one length: then it is the last.
+    // Delays mostly have one length: then it is the last.
     let place = works.lastIndex { $0.at <= moment }.map { $0 + 1 } ?? 0
     works.insert((moment, work), at: place)
   }
@@ -26,7 +25,7 @@ struct PutOff {
     for place in works.indices { works[place].at = works[place].at + interval }
   }
 
-  /// What is due, in order; it is gone from here.
+  /// Removes and returns the work that is due, in order.
   mutating func nextDue(at now: Instant) -> [() -> Void] {
     let count = works.prefix { $0.at <= now }.count
     let due = works.prefix(count).map(\.work)
@@ -35,12 +34,10 @@ struct PutOff {
   }
 }
 
-/// The faults of one loop. Loads and stores only, as `LoopClock`: every push asks whether there are
-/// any.
+/// The faults of one loop. Loads and stores only, like `LoopClock`: every push asks for them.
 struct LoopFaults {
-  /// nil for none.
   var inForce: FaultSet?
-  /// Until when the journal's word is kept back.
+  /// Until when the journal's answers are held back.
   var journalHeldUntil: Instant?
 
   var mayHoldJournal: Bool { inForce != nil || journalHeldUntil != nil }
@@ -50,28 +47,24 @@ struct LoopFaults {
   }
 }
 
-/// What faults do on one loop.
 extension ShardRunner {
-  /// What becomes of a provider's request that is in order.
+  /// The effect of faults on a provider's valid request.
   enum Intervention {
-    /// Nothing is in its way.
     case none
     case answer(ProviderAnswer)
-    /// It is not answered now; whoever took it sees to it.
+    /// It is answered later, by whoever took it.
     case taken
     /// It is never answered.
     case dropped
-    /// Its stream is reset; in the binary provider API its connection is closed.
+    /// Its stream is reset; in the binary provider API, its connection is closed.
     case reset
   }
 
-  /// Whether a request has to be asked about at all.
   @inline(__always)
   func mayIntervene(_ notification: Notification) -> Bool {
     faults.inForce != nil || reserved(notification.token) != nil
   }
 
-  /// What a reserved token asks for.
   private func reserved(_ token: DeviceToken) -> Rejection? {
     settings.answersReservedTokens ? ReservedToken.rejection(token) : nil
   }
@@ -99,7 +92,7 @@ extension ShardRunner {
     return intervene(notification, from: handler.address(stream), at: now)
   }
 
-  /// The same by a connection to which nothing happens.
+  /// For a connection that no fault touches.
   @inline(never)
   func intervene(
     _ notification: Notification, from request: RequestID, at now: Instant
@@ -124,8 +117,7 @@ extension ShardRunner {
     }
   }
 
-  /// Not now: the connection is in the middle of something. But the answer to what it is in the
-  /// middle of does not pass any more.
+  /// Acts after the connection's current work. An answer to that work no longer passes.
   private func sufferSoon(_ action: Fault.Action, _ handler: ConnectionHandler) {
     switch action {
     case .halfClose, .stall: handler.muting = Muting(since: RelayClock.steady, input: .taken)
@@ -150,7 +142,7 @@ extension ShardRunner {
     finishBatch()
   }
 
-  /// Whether a fault decides about a frame for a device; then it is seen to.
+  /// Whether a fault takes over a frame for a device.
   @inline(never)
   func intervene(_ delivery: Delivery, to address: StreamAddress, _ faults: FaultSet) -> Bool {
     let now = now
@@ -173,7 +165,7 @@ extension ShardRunner {
     }
   }
 
-  /// When the journal's word is heard; nil for at once. What comes later is not heard earlier.
+  /// When the journal's answer is passed on; nil for at once. Answers keep their order.
   func journalDelay() -> Instant? {
     let now = now
     if let rule = faults.inForce?.journalHit(failing: false, at: now),
@@ -219,15 +211,12 @@ extension FaultHit {
   }
 }
 
-/// The faults of a relay, for those who run it.
 extension Relay {
-  /// The faults in force, by name.
   package var faults: [FaultRule] { board.rules }
 
-  /// How often any fault has acted.
   package var faultCount: Int { board.hitCount }
 
-  /// Whether faults may be asked for: not in production.
+  /// Whether faults are allowed: not in production.
   package var mayFail: Bool { configuration.profile == .dev }
 
   /// Puts a fault in force; false when there are too many.
@@ -237,7 +226,7 @@ extension Relay {
     return true
   }
 
-  /// Takes a fault back; false when there is none with this name.
+  /// Removes a fault; false when there is none of this name.
   package func removeFault(named name: String) async -> Bool {
     guard board.remove(name) else { return false }
     await announceFaults()
