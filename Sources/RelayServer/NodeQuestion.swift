@@ -80,7 +80,8 @@ enum NodeQuestions {
     (node, wish: Pair<DeviceID, AdminAction>) -> Bool in
     guard let known = await report.answer(node, wish.first), known != nil else { return false }
     _ = await node.loops.ask(0) { runner in
-      runner.raise(.operated(.administered(wish.first, wish.second)), for: wish.first, at: runner.now)
+      let event = Event.operated(.administered(wish.first, wish.second))
+      runner.raise(event, for: wish.first, at: runner.now)
       runner.finishBatch()
     }
     return true

@@ -11,7 +11,9 @@ extension ShardRunner {
 
   /// With memory for storage: the records are now as safe as they get.
   func memoryAnswered(_ sequence: UInt64, _ retired: [LoopLedger.RetiredToken]) {
-    if faults.inForce != nil, memoryWriteFails() { return hear(.journal(.persistFailed(through: sequence))) }
+    if faults.inForce != nil, memoryWriteFails() {
+      return hear(.journal(.persistFailed(through: sequence)))
+    }
     if !retired.isEmpty, case .memory(let feedback) = settings.storage {
       Task {
         for token in retired { await feedback.append(token.token, token.topic, at: token.since) }
