@@ -41,20 +41,20 @@ package struct PushDraft {
   ) throws(Rejection) -> Notification {
     var head = ProviderRequestHead()
     var recentTopic: Topic?
-    func take(_ field: FieldName, _ value: String) {
+    func add(_ field: FieldName, _ value: String) {
       let bytes = Array(value.utf8)
       head.parse(field, bytes.span, recentTopic: &recentTopic)
     }
-    take(.method, "POST")
-    take(.path, "/3/device/\(token)")
+    add(.method, "POST")
+    add(.path, "/3/device/\(token)")
     for (name, value) in headers {
       let bytes = Array(name.utf8)
       guard let field = FieldName(bytes.span), ![.apnsTopic, .method, .path].contains(field) else {
         continue
       }
-      take(field, value)
+      add(field, value)
     }
-    if let topic { take(.apnsTopic, topic) }
+    if let topic { add(.apnsTopic, topic) }
     try head.checkRequestLine()
     let known = try head.checkFields(defaultTopic: nil)
     guard payload.count <= head.payloadLimitBytes else { throw .payloadTooLarge }

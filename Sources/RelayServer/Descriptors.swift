@@ -33,13 +33,13 @@ package final class Descriptors: Sendable {
     do {
       try FileDescriptor.open(FilePath("/dev/null"), .readOnly).close()
     } catch {
-      return !((error as? Errno).map { note($0) } ?? false)
+      return !((error as? Errno).map { recordShortage($0) } ?? false)
     }
     return true
   }
 
   /// Whether the error means that none are left; logs it once until there are some again.
-  fileprivate func note(_ error: Errno) -> Bool {
+  fileprivate func recordShortage(_ error: Errno) -> Bool {
     let limit: String
     switch error {
     case .tooManyOpenFiles: limit = "RLIMIT_NOFILE of this process (ulimit -n, LimitNOFILE)"
@@ -78,7 +78,9 @@ private final class AcceptPause: ChannelInboundHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    guard let code = (error as? IOError)?.errnoCode, descriptors.note(Errno(rawValue: code)) else {
+    guard let code = (error as? IOError)?.errnoCode,
+      descriptors.recordShortage(Errno(rawValue: code))
+    else {
       return context.fireErrorCaught(error)
     }
     let listener = context.channel

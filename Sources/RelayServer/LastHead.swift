@@ -9,7 +9,7 @@ import RelayCore
 /// Most heads differ from the one before only in their path, and HPACK marks the fields that were
 /// sent before (`HeaderField.isRepeated`). What was read and proved for those still holds.
 ///
-/// Invariant: `proof` belongs to the current `head` and `authorization`. `take` withdraws what a
+/// Invariant: `proof` belongs to the current `head` and `authorization`. `read` withdraws what a
 /// changed field had proved; `check` withdraws everything when the keys have changed or the token
 /// has expired. `generation` changes with every field that is not a request's own.
 struct LastHead {
@@ -47,7 +47,7 @@ struct LastHead {
   /// A place left with the same number needs only path and id copied; 0 is none.
   private var generation: UInt64 = 1
 
-  mutating func take(_ fields: ArraySlice<HeaderField>, _ arena: [UInt8]) {
+  mutating func read(_ fields: ArraySlice<HeaderField>, _ arena: [UInt8]) {
     let isLikeTheLast = fields.contains { $0.isRepeated }
     if !isLikeTheLast {
       head = ProviderRequestHead()

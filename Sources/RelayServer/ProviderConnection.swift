@@ -81,7 +81,7 @@ struct ProviderConnection {
         headersReceived(stream, fields[range], arena, at: now, on: handler)
         if endStream { complete(stream, at: now, on: handler) }
       case .data(let stream, let bytes, let endStream):
-        _ = open.modify(stream) { $0.take(arena[bytes]) }
+        _ = open.modify(stream) { $0.appendBody(arena[bytes]) }
         if endStream { complete(stream, at: now, on: handler) }
       case .bodyTooLarge(let stream, let endStream):
         _ = open.modify(stream) { $0.dropBody() }
@@ -263,7 +263,7 @@ extension ProviderConnection {
     _ stream: StreamID, _ fields: ArraySlice<HeaderField>, _ arena: [UInt8], at now: Instant,
     on handler: ConnectionHandler
   ) {
-    lastHead.take(fields, arena)
+    lastHead.read(fields, arena)
     let outcome: Result<Topic, LastHead.ReadingError>
     do throws(LastHead.ReadingError) {
       outcome = .success(try checkHead(at: handler.runner.clock.tokenTime(now), on: handler))

@@ -36,7 +36,7 @@ struct ProviderRequest {
     bodyIsTooLarge = false
   }
 
-  mutating func take(_ bytes: ArraySlice<UInt8>) {
+  mutating func appendBody(_ bytes: ArraySlice<UInt8>) {
     guard !bodyIsTooLarge, !bytes.isEmpty else { return }
     body.append(contentsOf: bytes)
   }

@@ -205,7 +205,7 @@ package final class Recording: Sendable {
 
   /// Removes a segment's descriptor, so that it is closed once: its number may be another file's
   /// later.
-  private func takeDescriptor(_ segment: Int) -> FileDescriptor? {
+  private func removeDescriptor(_ segment: Int) -> FileDescriptor? {
     state.withLock { state in
       defer { state.segments[segment] = nil }
       return state.segments[segment]?.descriptor
@@ -213,7 +213,7 @@ package final class Recording: Sendable {
   }
 
   private func close(_ segment: Int, _ ending: RecordingEnd?) {
-    guard let descriptor = takeDescriptor(segment) else { return }
+    guard let descriptor = removeDescriptor(segment) else { return }
     if let ending { _ = try? descriptor.writeAll(ending.frame) }
     try? descriptor.close()
   }

@@ -222,7 +222,7 @@ extension LoopSet {
   /// Hands out all remaining records and waits. Messages that the shards then send each other
   /// arrive before anything later.
   private func handRest(_ router: inout RestoringRouter, _ permits: [DispatchSemaphore]) {
-    for (shard, batch) in router.takeRest().enumerated() { hand(batch, to: shard, permits[shard]) }
+    for (shard, batch) in router.popRest().enumerated() { hand(batch, to: shard, permits[shard]) }
     for permit in permits {
       permit.wait()
       permit.signal()
@@ -254,7 +254,7 @@ struct RestoringRouter {
   }
 
   /// Hands over all remaining records and empties the batches.
-  mutating func takeRest() -> [[RestoredRecord]] {
+  mutating func popRest() -> [[RestoredRecord]] {
     var rest: [[RestoredRecord]] = Array(repeating: [], count: batches.count)
     swap(&rest, &batches)
     return rest

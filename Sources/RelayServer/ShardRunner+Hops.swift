@@ -165,7 +165,7 @@ extension ShardRunner {
       let message = try HopMessage(bytes)
       let isLate = RelayClock.wall - message.head.sentAt >= Limits.hopAge
       noticeLoss(before: message.head, isLate: isLate)
-      if !isLate { for item in message.items { take(item, from: message.head) } }
+      if !isLate { for item in message.items { receive(item, from: message.head) } }
       hops?.journey = nil
       port.dealtWith(message.head, by: index, bytes: bytes.count)
     } catch {
@@ -197,7 +197,7 @@ extension ShardRunner {
     finishBatch()
   }
 
-  private func take(_ item: HopItem, from head: HopHead) {
+  private func receive(_ item: HopItem, from head: HopHead) {
     switch item {
     case .event(let event, let key, let journey):
       guard !journey.isOver(at: RelayClock.wall) else { return refuse(event) }

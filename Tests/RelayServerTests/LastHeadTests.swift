@@ -60,7 +60,7 @@ import Testing
       for event in events {
         guard case .headers(_, let range, _) = event else { continue }
         if !remembers { last = LastHead() }
-        last.take(session.fields[range], session.arena)
+        last.read(session.fields[range], session.arena)
         do throws(LastHead.ReadingError) {
           let topic = try last.check(
             by: &connection, certificateProblem: nil, verifier: &verifier,

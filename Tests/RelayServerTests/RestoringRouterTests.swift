@@ -47,8 +47,8 @@ import Testing
         .notification(
           Self.notification(token), sequence: 1, acceptedAt: Instant(milliseconds: 0)))
     }
-    for (shard, rest) in router.takeRest().enumerated() { batches[shard] += rest }
-    #expect(router.takeRest().allSatisfy { $0.isEmpty })
+    for (shard, rest) in router.popRest().enumerated() { batches[shard] += rest }
+    #expect(router.popRest().allSatisfy { $0.isEmpty })
     #expect(batches.map(\.count).reduce(0, +) == 2000 + 5 * tokens.count)
     for (shard, batch) in batches.enumerated() {
       for record in batch {

@@ -62,7 +62,7 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
     var input = unwrapInboundIn(data)
     runner.clock.beginBatch(at: runner.now)
     guard isSecure else {
-      take(input)
+      receive(input)
       return runner.finishBatch()
     }
     var output = ByteBuffer()
@@ -76,7 +76,7 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
     }
     if output.readableBytes > 0 { context.writeAndFlush(wrapOutboundOut(output), promise: nil) }
     if tls?.phase != .handshaking { opened() }
-    take(plaintext)
+    receive(plaintext)
     if tls?.phase == .peerClosed { peerClosed() }
     runner.finishBatch()
   }
@@ -177,11 +177,11 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
     }
   }
 
-  private func take(_ bytes: ByteBuffer) {
+  private func receive(_ bytes: ByteBuffer) {
     guard bytes.readableBytes > 0, case .open = phase, case .pushes(let pushes) = role else {
       return
     }
-    pushes.take(bytes.readableBytesView, on: self)
+    pushes.receive(bytes.readableBytesView, on: self)
     read(ifWanted: wantsBytes)
   }
 

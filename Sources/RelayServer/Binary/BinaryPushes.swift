@@ -57,7 +57,7 @@ final class BinaryPushes {
     conversation = BinaryConversation(at: RelayClock.steady)
   }
 
-  func take(_ bytes: some Collection<UInt8>, on handler: BinaryConnectionHandler) {
+  func receive(_ bytes: some Collection<UInt8>, on handler: BinaryConnectionHandler) {
     conversation.receive(bytes)
     advance(handler)
   }
