@@ -174,7 +174,7 @@ import Testing
       }
       #expect(Base64URL.encode(bytes) == TestProvider.base64URL(bytes), "seed \(seed)")
       let text = Array(Base64URL.encode(bytes).utf8)
-      let decoded = Base64URL.decode(text.span)
+      let decoded = Base64URL.decode(text)
       #expect(decoded == bytes, "seed \(seed)")
     }
   }
