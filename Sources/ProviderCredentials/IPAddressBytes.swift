@@ -22,7 +22,7 @@ enum IPAddressBytes {
   /// RFC 4291 section 2.2: groups of hexadecimal digits, at most one `::`, optionally an IPv4
   /// address at the end. No zone.
   private static func version6(_ text: String) -> [UInt8]? {
-    guard let gap = firstGap(in: text) else {
+    guard let gap = text.firstRange(of: "::") else {
       guard let bytes = groups(text[...]), bytes.count == 16 else { return nil }
       return bytes
     }
@@ -31,18 +31,6 @@ enum IPAddressBytes {
       head.count + tail.count <= 14
     else { return nil }
     return head + [UInt8](repeating: 0, count: 16 - head.count - tail.count) + tail
-  }
-
-  private static func firstGap(in text: String) -> Range<String.Index>? {
-    var index = text.startIndex
-    while index < text.endIndex {
-      let next = text.index(after: index)
-      if text[index] == ":", next < text.endIndex, text[next] == ":" {
-        return index..<text.index(after: next)
-      }
-      index = next
-    }
-    return nil
   }
 
   private static func groups(_ text: Substring, mayEndInVersion4: Bool = true) -> [UInt8]? {
