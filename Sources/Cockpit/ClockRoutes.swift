@@ -23,24 +23,15 @@ struct ClockRoutes {
     }
     router.put("/v1/checkpoints/:name") { _, context in
       let name = try context.name()
-      return try await perform { clock throws(VirtualClock.ClockError) in
-        try await clock.saveCheckpoint(name)
-      }
+      return try Response(json: try await clock().saveCheckpoint(name))
     }
     router.post("/v1/checkpoints/:name/restore") { _, context in
       let name = try context.name()
-      return try await perform { clock throws(VirtualClock.ClockError) in
-        try await clock.rewind(to: name)
-      }
+      return try Response(json: try await clock().rewind(to: name))
     }
     router.delete("/v1/checkpoints/:name") { _, context in
       let name = try context.name()
-      let clock = try clock()
-      do throws(VirtualClock.ClockError) {
-        try await clock.dropCheckpoint(name)
-      } catch {
-        throw Refusal(error)
-      }
+      try await clock().dropCheckpoint(name)
       return Response(status: .noContent)
     }
   }
@@ -64,34 +55,19 @@ struct ClockRoutes {
       "ClockNotVirtual", "the relay goes by its machine's time; start it with --clock virtual")
   }
 
-  private func perform(
-    _ work: (VirtualClock) async throws(VirtualClock.ClockError) -> some Encodable
-  ) async throws -> Response {
-    let clock = try clock()
-    do {
-      return try Response(json: try await work(clock))
-    } catch let error as VirtualClock.ClockError {
-      throw Refusal(error)
-    }
-  }
-
   private func advance(
     _ clock: VirtualClock, _ wish: AdvanceWish
-  ) async throws(Refusal) -> ClockAdvance {
+  ) async throws(VirtualClock.ClockError) -> ClockAdvance {
     let goal: VirtualClock.Goal =
       switch wish.goal {
       case .by(let length): .by(length)
       case .to(let instant): .to(Instant(milliseconds: instant))
       case .next: .next
       }
-    do throws(VirtualClock.ClockError) {
-      let done = try await clock.advance(goal, from: wish.from.map { Instant(milliseconds: $0) })
-      return ClockAdvance(
-        now: done.now,
-        fired: Dictionary(uniqueKeysWithValues: done.fired.map { ($0.rawValue, $1) }))
-    } catch {
-      throw Refusal(error)
-    }
+    let done = try await clock.advance(goal, from: wish.from.map { Instant(milliseconds: $0) })
+    return ClockAdvance(
+      now: done.now,
+      fired: Dictionary(uniqueKeysWithValues: done.fired.map { ($0.rawValue, $1) }))
   }
 }
 

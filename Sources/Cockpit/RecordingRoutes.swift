@@ -16,28 +16,20 @@ struct RecordingRoutes {
     router.put("/v1/recordings/:name") { request, context in
       let wish = try RecordingWish(try await request.bytes())
       let name = try context.name()
-      return try await perform { () throws(Recordings.RecordingError) in
-        try await recordings.start(name, payloads: wish.payloads, limit: wish.limitBytes)
-      }
+      return try Response(
+        json: try await recordings.start(name, payloads: wish.payloads, limit: wish.limitBytes))
     }
     router.post("/v1/recordings/:name/stop") { _, context in
-      let name = try context.name()
-      return try await perform { () throws(Recordings.RecordingError) in
-        try await recordings.stop(name)
-      }
+      try Response(json: try await recordings.stop(try context.name()))
     }
     router.get("/v1/recordings/:name/file") { _, context in
-      let name = try context.name()
-      let path = try await found { () throws(Recordings.RecordingError) in
-        try await recordings.file(of: name)
-      }
+      let path = try await recordings.file(of: try context.name())
       return Response(
         status: .ok, headers: [.contentType: "application/octet-stream"],
         body: try await FileIO().loadFile(path: path, context: context))
     }
     router.delete("/v1/recordings/:name") { _, context in
-      let name = try context.name()
-      try await found { () throws(Recordings.RecordingError) in try await recordings.remove(name) }
+      try await recordings.remove(try context.name())
       return Response(status: .noContent)
     }
     router.get("/v1/state") { request, _ in try await state(request) }
@@ -51,38 +43,24 @@ struct RecordingRoutes {
     guard let device = request.parameter("device").flatMap({ DeviceID($0) }) else {
       throw Refusal.body("device is the id of a device, a UUID", field: "device")
     }
-    let shards = try await found { () throws(Recordings.RecordingError) in
-      try await relay.recordings.past(at: Instant(milliseconds: at))
-    }
+    let shards = try await relay.recordings.past(at: Instant(milliseconds: at))
     guard let report = shards.compactMap({ $0.report(of: device) }).first else {
       throw Refusal.missing("UnknownDevice", "there was no such device at that moment")
     }
     return try Response(json: DeviceStatus(report))
   }
+}
 
-  private func perform(
-    _ work: () async throws(Recordings.RecordingError) -> some Encodable
-  ) async throws -> Response {
-    try Response(json: try await found(work))
-  }
-
-  private func found<Value>(
-    _ work: () async throws(Recordings.RecordingError) -> Value
-  ) async throws(Refusal) -> Value {
-    do throws(Recordings.RecordingError) {
-      return try await work()
-    } catch {
-      switch error {
-      case .notRunning: throw .conflict("NotReady", "the relay is still starting; try again")
-      case .busy(let name):
-        throw .conflict("RecordingRuns", "\(name) is being recorded: stop it first")
-      case .noRecording(let name):
-        throw .missing("UnknownRecording", "no recording is called \(name); begin one")
-      case .stillRunning(let name):
-        throw .conflict("RecordingRuns", "\(name) is being recorded: stop it first")
-      case .cannotWrite(let why): throw Refusal(503, "CannotWrite", why)
-      case .unreadable(let why): throw .conflict("RecordingUnreadable", why)
-      }
+extension Refusal {
+  init(_ error: Recordings.RecordingError) {
+    switch error {
+    case .notRunning: self = .conflict("NotReady", "the relay is still starting; try again")
+    case .busy(let name), .stillRunning(let name):
+      self = .conflict("RecordingRuns", "\(name) is being recorded: stop it first")
+    case .noRecording(let name):
+      self = .missing("UnknownRecording", "no recording is called \(name); begin one")
+    case .cannotWrite(let why): self = Refusal(503, "CannotWrite", why)
+    case .unreadable(let why): self = .conflict("RecordingUnreadable", why)
     }
   }
 }

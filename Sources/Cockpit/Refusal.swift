@@ -53,6 +53,17 @@ extension Refusal {
 
   init(_ away: NodeAway) { self.init(503, "NodeAway", "\(away); try again") }
 
+  /// nil for an error that is none of ours.
+  init?(for error: any Error) {
+    switch error {
+    case let refusal as Refusal: self = refusal
+    case let away as NodeAway: self.init(away)
+    case let error as VirtualClock.ClockError: self.init(error)
+    case let error as Recordings.RecordingError: self.init(error)
+    default: return nil
+    }
+  }
+
   static func missing(_ reason: String, _ message: String) -> Refusal {
     Refusal(404, reason, message)
   }
@@ -74,10 +85,6 @@ struct Refusals: RouterMiddleware {
   ) async throws -> Response {
     do {
       return try await next(request, context)
-    } catch let refusal as Refusal {
-      return try respond(refusal)
-    } catch let away as NodeAway {
-      return try respond(Refusal(away))
     } catch let error as HTTPError where error.status == .notFound {
       let methods = known.methods(of: request.uri.path)
       guard methods.isEmpty else {
@@ -91,6 +98,9 @@ struct Refusals: RouterMiddleware {
       }
       return try respond(
         Refusal(404, "NotFound", "there is no \(request.uri.path); see /openapi.json"))
+    } catch {
+      guard let refusal = Refusal(for: error) else { throw error }
+      return try respond(refusal)
     }
   }
 
@@ -153,7 +163,7 @@ extension Request {
     } catch is CancellationError {
       return Response(status: .noContent)
     } catch {
-      var refusal = (error as? Refusal) ?? (error as? NodeAway).map { Refusal($0) }
+      var refusal = Refusal(for: error)
       refusal?.endsConnection = true
       throw refusal ?? error
     }
