@@ -14,7 +14,7 @@ extension Cockpit {
   }
 
   package func life(_ id: String) async throws -> NotificationLife {
-    try await NotificationRoutes(relay: relay, epoch: epoch).body(named: id).body
+    try await NotificationRoutes(relay: relay, epoch: epoch).body(named: id).first
   }
 
   /// A clock's error as the routes answer it.

@@ -141,7 +141,7 @@ struct EventRoutes {
       _ item: FeedItem, of node: String?, _ cursor: UInt64, to piece: inout ByteBuffer
     ) async throws {
       func append(_ kind: String, _ body: some Encodable) throws {
-        let json = try JSONText.bytes(OfNode(body: body, node: node))
+        let json = try JSONText.bytes(Joined(body, node.map { ["node": $0] } ?? [:]))
         self.append(kind, cursor, json, to: &piece)
       }
       switch item {
@@ -149,7 +149,12 @@ struct EventRoutes {
         guard let life = await life(of: event), device == nil || life.device == device else {
           return
         }
-        try append("life", LifeEvent(life, NotificationLife.Step(event)))
+        let head = [
+          "uniqueId": life.uniqueID.description, "id": life.apnsID.description,
+          "topic": life.topic.description, "kind": life.kind.name,
+          "device": life.device.description,
+        ]
+        try append("life", Joined(NotificationLife.Step(event), head))
       case .device(let change):
         guard device == nil || change.device == device else { return }
         try append("device", DeviceEvent(change))
@@ -191,9 +196,10 @@ struct EventRoutes {
       lastClock = clock
       lastStats = body
       toldAt = .now
-      try await write(
-        &writer, "stats", StatsEvent(counters, body, clock.now, addsUp: shares.allSatisfy(\.addsUp))
-      )
+      let totals = Totals(
+        now: clock.now, devices: counters.devices, connections: counters.connections,
+        addsUp: shares.allSatisfy(\.addsUp))
+      try await write(&writer, "stats", Joined(body, totals))
     }
 
     private func write(
@@ -216,42 +222,6 @@ struct EventRoutes {
         piece.writeBytes(json)
         piece.writeString("\n\n")
       }
-    }
-  }
-
-  private struct LifeEvent: Encodable {
-    private enum Key: String, CodingKey { case uniqueId, id, topic, kind, device }
-
-    let life: Relay.Life
-    let step: NotificationLife.Step
-
-    init(_ life: Relay.Life, _ step: NotificationLife.Step) {
-      self.life = life
-      self.step = step
-    }
-
-    func encode(to encoder: any Encoder) throws {
-      try step.encode(to: encoder)
-      var container = encoder.container(keyedBy: Key.self)
-      try container.encode(life.uniqueID.description, forKey: .uniqueId)
-      try container.encode(life.apnsID.description, forKey: .id)
-      try container.encode(life.topic.description, forKey: .topic)
-      try container.encode(life.kind.name, forKey: .kind)
-      try container.encode(life.device.description, forKey: .device)
-    }
-  }
-
-  /// Adds the node of a cluster on which the event happened.
-  private struct OfNode<Body: Encodable>: Encodable {
-    private enum Key: String, CodingKey { case node }
-
-    let body: Body
-    let node: String?
-
-    func encode(to encoder: any Encoder) throws {
-      try body.encode(to: encoder)
-      var container = encoder.container(keyedBy: Key.self)
-      try container.encodeIfPresent(node, forKey: .node)
     }
   }
 
@@ -278,29 +248,11 @@ struct EventRoutes {
     }
   }
 
-  private struct StatsEvent: Encodable {
-    private enum Key: String, CodingKey { case now, devices, connections, addsUp }
-
-    let counters: ShardCounters
-    let body: CountersBody
-    let now: Int64
-    let addsUp: Bool
-
-    init(_ counters: ShardCounters, _ body: CountersBody, _ now: Int64, addsUp: Bool) {
-      self.addsUp = addsUp
-      self.counters = counters
-      self.body = body
-      self.now = now
-    }
-
-    func encode(to encoder: any Encoder) throws {
-      try body.encode(to: encoder)
-      var container = encoder.container(keyedBy: Key.self)
-      try container.encode(now, forKey: .now)
-      try container.encode(counters.devices, forKey: .devices)
-      try container.encode(counters.connections, forKey: .connections)
-      try container.encode(addsUp, forKey: .addsUp)
-    }
+  private struct Totals: Encodable {
+    var now: Int64
+    var devices: Int
+    var connections: Int
+    var addsUp: Bool
   }
 }
 

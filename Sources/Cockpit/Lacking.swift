@@ -1,19 +1,25 @@
 import AdminAPI
 import RelayServer
 
-/// An answer with the nodes and stripes of a cluster that it lacks.
-struct Lacking<Body: Encodable>: Encodable {
-  let body: Body
-  let missing: Missing
+/// One JSON object with the members of both.
+struct Joined<First: Encodable, Second: Encodable>: Encodable {
+  let first: First
+  let second: Second
 
-  init(_ body: Body, _ missing: Missing) {
-    self.body = body
-    self.missing = missing
-  }
+  init(_ first: First, _ second: Second) { (self.first, self.second) = (first, second) }
 
   func encode(to encoder: any Encoder) throws {
-    try body.encode(to: encoder)
-    try Lacks(nodes: missing.nodes, stripes: missing.stripes).encode(to: encoder)
+    try first.encode(to: encoder)
+    try second.encode(to: encoder)
+  }
+}
+
+/// An answer with the nodes and stripes of a cluster that it lacks.
+typealias Lacking<Body: Encodable> = Joined<Body, Lacks>
+
+extension Joined where Second == Lacks {
+  init(_ body: First, _ missing: Missing) {
+    self.init(body, Lacks(nodes: missing.nodes, stripes: missing.stripes))
   }
 }
 
