@@ -46,11 +46,6 @@ package struct ProviderKeys: Sendable {
     /// Its key ID, or the position of an entry without one.
     package let keyID: String
     package let problem: CredentialFileError
-
-    package init(keyID: String, problem: CredentialFileError) {
-      self.keyID = keyID
-      self.problem = problem
-    }
   }
 
   /// In the order of registration; ``VerifiedToken/keyIndex`` is an index into this.
@@ -67,12 +62,9 @@ package struct ProviderKeys: Sendable {
   private let indexByKeyID: [String: Int]
 
   /// Of several keys with one ID, the first counts.
-  package init(keys: [Key] = [], broken: [Broken] = [], notices: [String] = []) {
-    self.init(keys: keys, broken: broken, notices: notices, stamp: nil)
-  }
-
-  init(
-    keys: [Key], broken: [Broken], notices: [String], stamp: ProviderKeyDirectory.Stamp?
+  package init(
+    keys: [Key] = [], broken: [Broken] = [], notices: [String] = [],
+    stamp: ProviderKeyDirectory.Stamp? = nil
   ) {
     self.keys = keys
     self.broken = broken

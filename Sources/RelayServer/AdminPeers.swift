@@ -133,11 +133,6 @@ struct AdminPeers {
 package struct AdminLine: Sendable {
   package let bytes: [UInt8]
   fileprivate let notification: UniqueID?
-
-  fileprivate init(bytes: [UInt8], notification: UniqueID?) {
-    self.bytes = bytes
-    self.notification = notification
-  }
 }
 
 /// A phone's stream on the admin API. A written line counts as acknowledged.
