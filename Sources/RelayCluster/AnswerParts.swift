@@ -1,10 +1,10 @@
 import NATS
 import RelayCore
 
-/// An answer of one node to another that may be longer than a message: in parts, of which the last
-/// says how long all of it is, so that one with a part missing is none.
+/// An answer to another node in as many messages as it needs. The last names the total length, so a
+/// lost part is noticed.
 enum AnswerParts {
-  /// The messages of an answer, in order; one that is too long is empty.
+  /// Returns the parts in order; a single empty one when the answer is too long.
   static func split(_ answer: [UInt8]) -> [[UInt8]] {
     guard answer.count <= Limits.nodeAnswerBytes else { return [[]] }
     var parts: [[UInt8]] = []
@@ -16,7 +16,7 @@ enum AnswerParts {
     return parts
   }
 
-  /// All of it; nil when something is missing.
+  /// Returns the whole answer; nil when a part is missing.
   static func join(_ messages: [NATSMessage]) -> [UInt8]? {
     let answer = messages.flatMap(\.body)
     return messages.last?.tag.split(separator: ".").last.map { $0 == "\(answer.count)" } == true

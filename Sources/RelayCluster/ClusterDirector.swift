@@ -3,28 +3,26 @@ import RelayCore
 import RelayRecording
 import RelayStore
 
-/// What a node does with stripes that come and go.
+/// Performs what a node does when it gains or loses stripes.
 package protocol ClusterDelegate: Sendable {
-  /// Where what is meant for each stripe goes from now on, also for those that are lost and still
-  /// here; and how many loops the nodes at work have, by their numbers.
+  /// Tells where traffic of each stripe goes now, including `lost` ones still here, and each node's
+  /// loop count.
   func follow(_ routes: [StripeRoute], lost: Set<Int>, nodes: [UInt16: UInt16]) async
-  /// Takes over what is remembered of a stripe; returns when everything that is meant for it can be
-  /// dealt with here.
+  /// Loads a stripe's state; returns when this node can handle everything meant for it.
   func load(_ stripe: Int, _ state: StripeState) async
-  /// Lets a stripe go: returns when nothing of it is left here that the journal does not have.
+  /// Unloads a stripe; returns when the journal has all of it.
   func unload(_ stripe: Int) async
-  /// Somebody has changed these settings; the others are nil.
+  /// Applies the settings that have changed; the others are nil.
   func adopt(_ settings: SharedSettings) async
-  /// A message for a loop; on a thread of the connection's.
+  /// Receives a message for a loop, on one of the connection's threads.
   func receive(_ hop: [UInt8], forLoop loop: Int)
-  /// The way to the other nodes is there again: what was on it may be lost.
+  /// The connection to the other nodes is back; messages on it may be lost.
   func connectionReturned()
-  /// The answer to a question of another node's relay.
   func answer(_ question: [UInt8]) async -> [UInt8]
 }
 
-/// Looks around, a few times a second and when somebody says so, and does one thing after the
-/// other about what it sees: takes stripes that nobody has, gives some to nodes that have too few.
+/// Looks at the cluster a few times a second, and when told to, and does one thing at a time:
+/// claims free stripes, gives some to nodes that have too few.
 package actor ClusterDirector {
   private let journal: ClusterJournal
   private let delegate: any ClusterDelegate
@@ -32,33 +30,28 @@ package actor ClusterDirector {
   private var membership: Membership
   private var report: NodeReport
   private var attempts: UInt64 = 0
-  /// How often in a row stripes could not be claimed because of somebody who is at work and does
-  /// not say that they are theirs.
+  /// Consecutive failed claims per stripe, refused by a live node that does not report the stripe
+  /// as its own.
   private var refusals: [Int: Int] = [:]
   private var quarantine = Quarantine()
-  /// Nodes whose clocks differ from this one's by too much.
   private var strayClocks: Set<String> = []
-  /// Set while a stripe is on its way here or from here.
+  /// Set while a stripe is being claimed or given away.
   private var moving: Task<Void, Never>?
   private var lastMove = 0
   private var settings = SharedSettings()
   private var routes: [StripeRoute] = []
-  /// Whether the loops have been told of a node for each stripe.
+  /// Whether the loops know a node for each stripe.
   private var isFollowed = false
-  /// The numbers of the nodes that the loops have been told of.
   private var followed: Set<UInt16> = []
-  /// Stripes that are somebody else's and still on the loops here.
+  /// Stripes that another node owns and the loops here still have.
   private var leaving: Set<Int> = []
-  /// How often stripes have come and gone.
   package private(set) var moves = Moves()
   private let ticks: (stream: AsyncStream<Void>, wake: AsyncStream<Void>.Continuation)
   private var running: [Task<Void, Never>] = []
-  /// The lease that was held when it last looked around.
   private var lastLease: Int
 
-  /// After so many looks it is taken from whoever has it without saying so.
+  /// After this many refusals the stripe is claimed anyway.
   private static let refusalsAtMost = 8
-  /// Between two looks.
   private static let pause = Duration.milliseconds(250)
 
   package init(
@@ -78,7 +71,6 @@ package actor ClusterDirector {
 
   // MARK: Life
 
-  /// Begins to look around.
   package func begin() async {
     let wake = ticks.wake
     journal.port.setHandlers(
@@ -102,14 +94,14 @@ package actor ClusterDirector {
       })
   }
 
-  /// Says where the node listens, for people.
+  /// Publishes the node's addresses, for people.
   package func announce(provider: String, device: String, admin: String) async {
     (report.provider, report.device, report.admin) = (provider, device, admin)
     await journal.tell(report)
   }
 
-  /// Waits until somebody has each stripe, the loops know who, and those of the other nodes know
-  /// this one, or for so long.
+  /// Waits until each stripe has an owner, the loops know it, and the other nodes' loops know this
+  /// node; `length` at most.
   package func settle(within length: Duration) async {
     let deadline = ContinuousClock.now + length
     while ContinuousClock.now < deadline, !Task.isCancelled {
@@ -118,8 +110,8 @@ package actor ClusterDirector {
     }
   }
 
-  /// Whether the other nodes know this one: before, they have nowhere to send the phones that
-  /// connect here what is for them.
+  /// Whether the other nodes know this one. Until then they cannot forward pushes to phones
+  /// connected here.
   private var isKnown: Bool {
     get async {
       for other in membership.alive(at: ClusterJournal.clock) {
@@ -129,13 +121,11 @@ package actor ClusterDirector {
     }
   }
 
-  /// Whether the loops here know the node of this number; if they do not, they soon will.
   private func knows(_ number: UInt16) -> Bool {
     if !followed.contains(number) { ticks.wake.yield() }
     return followed.contains(number)
   }
 
-  /// The answer to another node's question; empty when it is none.
   private func answer(_ question: [UInt8]) async -> [UInt8] {
     var reader = ByteReader(question)
     var writer = ByteWriter()
@@ -150,25 +140,25 @@ package actor ClusterDirector {
     return writer.bytes
   }
 
-  /// Takes nothing more, and gives to the other nodes what is here, for so long at most.
+  /// Claims nothing more and gives all stripes to other nodes, for `length` at most.
   package func leave(within length: Duration) async {
     report.isDraining = true
     await journal.tell(report)
     let deadline = ContinuousClock.now + length
     while !report.holdings.isEmpty || moving != nil, ContinuousClock.now < deadline {
-      // Without the engine, or anybody else, nothing can be given.
+      // Without the engine or another node, nothing can be given.
       guard await journal.isLeaseHeld, moving != nil || hasOthers else { return }
       ticks.wake.yield()
       try? await Task.sleep(for: .milliseconds(10))
     }
-    // Whoever takes what was offered last does so within a moment; what came for it waits here.
+    // The taker of the last offer claims it soon; what arrives for it waits here.
     while !report.offers.isEmpty, ContinuousClock.now < deadline, await journal.isLeaseHeld {
       ticks.wake.yield()
       try? await Task.sleep(for: .milliseconds(10))
     }
   }
 
-  /// Does nothing more; what is under way has ended when this returns.
+  /// Stops; returns when the work under way has ended.
   package func end() async {
     journal.port.setHandlers(nil)
     journal.setLostHandler(nil)
@@ -218,8 +208,7 @@ package actor ClusterDirector {
     }
   }
 
-  /// Stripes come and go one after the other: one that is lost may be this node's again before all
-  /// of it has left.
+  /// Runs moves one after the other: a lost stripe may come back before it has left.
   private func move(_ work: @escaping @Sendable () async -> Void) {
     let before = moving
     lastMove += 1
@@ -234,7 +223,7 @@ package actor ClusterDirector {
 
   private var hasOthers: Bool { !membership.alive(at: ClusterJournal.clock).isEmpty }
 
-  /// What was offered and is somebody's by now, or whose taker is gone.
+  /// Withdraws offers that were claimed or whose taker is gone.
   private func forgetOffers() async {
     let others = membership.alive(at: ClusterJournal.clock)
     let left = report.offers.filter { offer in
@@ -246,7 +235,7 @@ package actor ClusterDirector {
     await journal.tell(report)
   }
 
-  /// A node that was away for longer than its lease learns from the others what is not its own.
+  /// A node that was away longer than its lease learns here what others have claimed.
   private func noticeLosses() async {
     for holding in report.holdings {
       guard case .node(let number) = routes[Int(holding.stripe)] else { continue }
@@ -255,7 +244,7 @@ package actor ClusterDirector {
     }
   }
 
-  /// Hops of a node whose clock is too far away are taken for late ones.
+  /// Reports clocks that are too far away: hops of such a node look late.
   private func noticeClocks() {
     let differences = clockDifferences
     for (node, by) in differences {
@@ -285,7 +274,7 @@ package actor ClusterDirector {
     followed = Set(nodes.keys)
   }
 
-  /// Says what this node is about, here and to the others.
+  /// Publishes the report, to the loops here and to the other nodes.
   private func tell() async {
     await journal.tell(report)
     await follow()
@@ -296,7 +285,7 @@ package actor ClusterDirector {
 
   private func claim(_ stripe: Int) async {
     attempts += 1
-    // Who has just claimed it has not said so yet; who has offered it, has.
+    // A node that has just claimed it has not said so yet; one that has offered it has.
     let busy = Set(
       membership.alive(at: ClusterJournal.clock).filter { key in
         !key.report.offers.contains { Int($0.stripe) == stripe }
@@ -314,7 +303,6 @@ package actor ClusterDirector {
       report.holdings.append(.init(stripe: UInt8(stripe), epoch: epoch, phase: .loading))
       await tell()
       await delegate.load(stripe, state)
-      // It may have been lost meanwhile.
       guard set(stripe, .live) else { return await delegate.unload(stripe) }
       await tell()
       if wasOffered { moves.received += 1 } else { moves.taken += 1 }
@@ -328,7 +316,7 @@ package actor ClusterDirector {
     }
   }
 
-  /// False when it was lost meanwhile.
+  /// Returns false when the stripe was lost meanwhile.
   private func set(_ stripe: Int, _ phase: NodeReport.Phase) -> Bool {
     guard let index = report.holdings.firstIndex(where: { Int($0.stripe) == stripe }) else {
       return false
@@ -372,36 +360,34 @@ package actor ClusterDirector {
 }
 
 extension ClusterDirector {
-  /// How often stripes have come here and gone, since the start.
+  /// Stripe moves since the start.
   package struct Moves: Hashable, Sendable {
-    /// Another node gave it.
+    /// From another node.
     package var received = 0
-    /// Nobody had it.
+    /// Free before.
     package var taken = 0
     package var given = 0
-    /// Somebody else had taken it.
+    /// To another node.
     package var lost = 0
-    /// It could not be read.
+    /// Not readable.
     package var unread = 0
 
     package init() {}
   }
 
-  /// A node as people see it.
   package struct NodeStatus: Sendable {
     package var name: String
     package var report: NodeReport
-    /// Since its last sign of life.
+    /// Since the last sign of life.
     package var age: Interval
     package var isAlive: Bool
   }
 
-  /// How far the clocks of the other nodes are behind this one's.
   package var clockDifferences: [String: Interval] {
     membership.clockDifferences(at: ClusterJournal.clock)
   }
 
-  /// Those that this node would have and cannot read.
+  /// Stripes that this node cannot read.
   package var unreadStripes: [Int] { quarantine.stripes.map(Int.init) }
 
   /// All nodes, this one first, and where each stripe is.

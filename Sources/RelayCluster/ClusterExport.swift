@@ -2,12 +2,10 @@ package import NATS
 import RelayCore
 package import RelayStore
 
-/// A cluster's journal becomes one of SQLite, while nodes go on; who reads it is no node.
+/// Copies a cluster's journal to SQLite while the nodes go on.
 package enum ClusterExport {
-  /// Writes a new journal file; what is in it, and of how many stripes. Each stripe is as of one
-  /// moment, and so is each device, which is on one stripe with all its apps and notifications.
-  ///
-  /// - Parameter onProgress: told what has been done, in words for people; often.
+  /// Writes a new journal file; returns its counts and the number of stripes. Each stripe is as of
+  /// one moment, and so is each device, whose data is all on one stripe. Often calls `onProgress`.
   package static func run(
     _ engine: NATSAccess, to path: String, onProgress: (String) -> Void
   ) async throws(StoreError) -> (counts: JournalCounts, stripes: Int) {
@@ -33,7 +31,6 @@ package enum ClusterExport {
     return (try file.finish(commons), stream.stripeCount)
   }
 
-  /// Records of one transaction.
   private static let recordsPerStep = 16_384
 
   private static func copy(

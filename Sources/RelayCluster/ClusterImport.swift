@@ -3,24 +3,19 @@ package import Primitives
 import RelayCore
 package import RelayStore
 
-/// A journal of SQLite becomes a cluster's, in an engine that has none. It is there as a whole, or
-/// no node serves it: a key of the bucket says so from before the first message until after the
-/// last one.
+/// Copies a SQLite journal to an engine that has none. Until all of it is there, a key in the
+/// bucket keeps nodes from serving it.
 package struct ClusterImport {
   private let client: EngineClient
   private let stream: EngineStream
   private let bucket: EngineBucket
   private let now: @Sendable () -> Instant
   private let onProgress: (String) -> Void
-  /// Which import this is: nobody else's ends it.
+  /// Identifies this import: no other one ends it.
   private let run = UInt64.random(in: 1 ... .max)
 
-  /// Brings all of the file into the stream, which is made when there is none; how much there is,
-  /// and of how many stripes. An import that was interrupted is begun again, with this file.
-  ///
-  /// - Parameters:
-  ///   - replicas: how many servers of the engine have the stream, when it is made.
-  ///   - onProgress: told what has been done, in words for people; often.
+  /// Imports the file; returns the counts and the number of stripes. Makes the stream, if there is
+  /// none, on `replicas` servers. Starts an interrupted import again. Often calls `onProgress`.
   package static func run(
     _ path: String, into engine: NATSAccess, replicas: Int, now: @escaping @Sendable () -> Instant,
     onProgress: @escaping (String) -> Void
@@ -40,14 +35,14 @@ package struct ClusterImport {
   private func bring(
     _ journal: StoppedJournal
   ) async throws(StoreError) -> (counts: JournalCounts, stripes: Int) {
-    // No relay starts on the file before the cluster has it.
+    // No relay may start on the file before the cluster has it.
     defer { withExtendedLifetime(journal) {} }
-    // Of a file that cannot be read nothing is begun.
+    // An unreadable file must change nothing.
     var sorter = try sorted(journal)
     let commons = try journal.commons()
     sorter.counts.providerKeys = commons.providerKeys.count
     try await begin()
-    // What is listed from now on is behind all that was ever listed.
+    // New listings come behind all older ones.
     let last = try await EngineStream.contents(client).last
     let first = max(last + 1, UInt64(max(0, commons.lastPosition)) >> 20 + 1)
     try await EngineStream.purge(before: first, client)
@@ -82,7 +77,7 @@ package struct ClusterImport {
       stored ?? 0 == before ? run : nil
     }
     guard mine == run else { throw .halfImported }
-    // A node that starts looks for the key when everybody can see its lease.
+    // A starting node looks for the key once its lease is visible.
     guard let node = try await bucket.nodes().first?.stamp.node else { return }
     try await bucket.change(.importing) { stored in stored == run ? before : nil }
     throw .occupied(by: "node \(node) is at work, or was killed")
@@ -108,7 +103,6 @@ package struct ClusterImport {
 
   // MARK: Stripes
 
-  /// Writes a snapshot, as the owner of a stripe does.
   private func write(
     _ state: StripeState, of stripe: Int, highest: UInt64
   ) async throws(StoreError) {
@@ -134,7 +128,7 @@ package struct ClusterImport {
     }
   }
 
-  /// Where the message is. It may be published more than once, and is stored once.
+  /// Returns the message's sequence. It may be published several times and is stored once.
   private func publish(
     _ message: StripeMessage, _ stripe: Int, after last: UInt64
   ) async throws(StoreError) -> UInt64 {

@@ -3,7 +3,7 @@ package import RelayCore
 package import RelayRecording
 package import RelayStore
 
-/// The silent policy and the clocks by which budgets are kept, on all nodes, and since when.
+/// The cluster's silent policy and budget clocks, and since when.
 package struct SharedBudgets: Hashable, Sendable {
   package var budgets: SilentBudgets
   package var changedAt: Instant
@@ -17,14 +17,14 @@ extension SharedBudgets: BinaryCodable {
   }
 }
 
-/// Settings that belong to no partition, as they are in the bucket; nil where there are none.
+/// Settings of the whole cluster, as in the bucket; nil where there are none.
 package struct SharedSettings: Hashable, Sendable {
   package var budgets: SharedBudgets?
   package var providerKeys: [StoredProviderKey]?
-  /// Whose certificates of providers are trusted, as PEM.
+  /// PEM of the authorities that sign providers' certificates.
   package var authorities: String?
 
-  /// Follows those that have changed, and returns them.
+  /// Adopts changed settings and returns them.
   mutating func follow(_ found: SharedSettings) -> SharedSettings {
     var changed = found
     if found.budgets == budgets { changed.budgets = nil }
@@ -37,7 +37,6 @@ package struct SharedSettings: Hashable, Sendable {
   }
 }
 
-/// What belongs to no partition is in the bucket, the same for all nodes.
 extension ClusterJournal {
   var bucket: EngineBucket { EngineBucket(client: client) }
 
@@ -54,7 +53,7 @@ extension ClusterJournal {
     return stored?.budgets ?? SilentBudgets(policy, at: now)
   }
 
-  /// The budgets of the cluster; by this policy when it has none yet.
+  /// The cluster's budgets; set to this policy if there are none yet.
   package func budgets(
     elseFirst policy: SilentPolicy, at now: Instant
   ) async throws(StoreError) -> SilentBudgets {
@@ -62,7 +61,7 @@ extension ClusterJournal {
     return try await bucket.value(of: .budgets, elseFirst: first).budgets
   }
 
-  /// The clocks are those of all nodes, whose machines' clocks nobody has set.
+  /// Does nothing: machine clocks of other nodes were not set.
   package func stepClocks(by interval: Interval) async {}
 
   package func feedbackCursor(of reader: String) async throws(StoreError) -> Int64 {
@@ -83,14 +82,14 @@ extension ClusterJournal {
     try await bucket.set(.providerKeys, to: keys.sorted { $0.keyID < $1.keyID })
   }
 
-  /// The provider keys of the cluster, which are these when it has none yet.
+  /// The cluster's provider keys; set to these if there are none yet.
   package func providerKeys(
     elseFirst mine: [StoredProviderKey]
   ) async throws(StoreError) -> [StoredProviderKey] {
     try await bucket.value(of: .providerKeys, elseFirst: mine.sorted { $0.keyID < $1.keyID })
   }
 
-  /// Whose certificates of providers are trusted, as PEM; these when the cluster trusts nobody yet.
+  /// PEM of the authorities that sign providers' certificates; set to `mine` if there are none yet.
   package func authorities(elseFirst mine: String?) async throws(StoreError) -> String? {
     guard let mine else { return try await bucket.value(of: .authorities) }
     return try await bucket.value(of: .authorities, elseFirst: mine)
@@ -100,7 +99,7 @@ extension ClusterJournal {
     try await bucket.set(.authorities, to: pem)
   }
 
-  /// The node of this name is to give its stripes away; false when there is none at work.
+  /// Tells the node to give its stripes away; false when it is not at work.
   package func drain(_ node: String) async throws(StoreError) -> Bool {
     guard let run = try await bucket.nodes().first(where: { $0.stamp.node == node })?.stamp.run
     else { return false }

@@ -6,11 +6,9 @@ import RelayRecording
 package import RelayStore
 import Synchronization
 
-/// Coming up: the engine is found, and the node gets its number. It has no stripes yet.
+/// Opening: connects to the engine and gets the node's number. The node has no stripes yet.
 extension ClusterJournal {
-  /// Connects, makes the stream when there is none, and takes part from now on. Ends with `stopped`
-  /// when its task is cancelled.
-  ///
+  /// Connects, makes the stream if needed, and joins. Throws `stopped` when its task is cancelled.
   /// `report` and `onProblem` are called on the journal's queue and must return soon.
   package static func open(
     _ configuration: Configuration, report: @escaping @Sendable ([Journal.Outcome]) -> Void,
@@ -36,7 +34,7 @@ extension ClusterJournal {
       onProblem: onProblem)
     try await journal.begin()
     do {
-      // Whoever imports looks for leases when everybody can see that; so one sees the other.
+      // An import looks for leases once its key is visible, so one sees the other.
       try await bucket.refuseHalfImport()
       try await checkLease(configuration, bucket)
     } catch {
@@ -60,8 +58,8 @@ extension ClusterJournal {
     }
   }
 
-  /// Who waits for less than another one takes to renew its lease takes what is that one's. Where
-  /// nobody is at work, it may be another one from now on.
+  /// Nodes must agree on the lease: one that waits less than another takes to renew would claim
+  /// stripes that are not free. Where no node is at work, it may change.
   private static func agreeOnLease(
     _ configuration: Configuration, _ bucket: EngineBucket
   ) async throws(StoreError) {
@@ -76,7 +74,7 @@ extension ClusterJournal {
     repeat {
       watch.observe(try await bucket.nodes(), at: clock)
       if watch.alive(at: clock).isEmpty, try await agreed(instead: other) == mine {
-        // Whoever has read the other one meanwhile has its key by then.
+        // By now, a node that has read the other value has its key.
         guard (try? await Task.sleep(for: .seconds(1))) != nil else { throw .stopped }
         watch.observe(try await bucket.nodes(), at: clock)
         if watch.alive(at: clock).isEmpty { return }
@@ -88,7 +86,7 @@ extension ClusterJournal {
       key: "lease", here: "\(mine.milliseconds) ms", there: "\(other.milliseconds) ms")
   }
 
-  /// Of two that have begun together with different ones, one has replaced the other's meanwhile.
+  /// Of two nodes that began together with different leases, one may have replaced the other's.
   private static func checkLease(
     _ configuration: Configuration, _ bucket: EngineBucket
   ) async throws(StoreError) {
@@ -99,8 +97,8 @@ extension ClusterJournal {
       there: "\(stored.milliseconds) ms")
   }
 
-  /// The number of a node's run: of 65,535 one after the other, and then the first again, if nobody
-  /// uses it. How many starts there were is counted with 64 bits.
+  /// Returns the number of a node's run: 1 to 65,535 in turn, skipping those in use. Starts are
+  /// counted with 64 bits.
   private static func nextNumber(
     _ client: EngineClient, _ stream: EngineStream, _ bucket: EngineBucket
   ) async throws(StoreError) -> UInt16 {
@@ -111,7 +109,7 @@ extension ClusterJournal {
       guard starts > UInt64(UInt16.max) else { return number }
       if used == nil {
         used = Set(try await bucket.nodes().map(\.report.number))
-        // What cannot be read is left alone, and this node with it for as long as it is so.
+        // While a stripe is unreadable, no number is safe to use again.
         for stripe in 0..<stream.stripeCount {
           let found = try? await client.read(stripe, empty: stream.emptyStripe).state
           guard let found else { continue }
@@ -126,7 +124,7 @@ extension ClusterJournal {
     UInt16((starts - 1) % UInt64(UInt16.max)) + 1
   }
 
-  /// A relay of this name that is at work, or was a moment ago, has a lease.
+  /// Waits for the lease of a relay of this name that is, or just was, at work.
   private static func waitForName(
     _ configuration: Configuration, _ bucket: EngineBucket,
     _ onNotice: (Notice) -> Void
@@ -147,10 +145,10 @@ extension ClusterJournal {
     }
   }
 
-  /// Begins to renew the lease.
+  /// Starts renewing the lease.
   private func begin() async throws(StoreError) {
     queue.async { self.perform { _, _ in } }
-    // Nothing is accepted before the key is there. Five seconds: the engine writes to a disk.
+    // Nothing is accepted before the key is stored. Five seconds: the engine writes to a disk.
     for _ in 0..<250 {
       if await isLeaseHeld { return }
       guard !Task.isCancelled else { throw .stopped }
@@ -159,7 +157,7 @@ extension ClusterJournal {
     throw .engineRefuses(reason: "it does not take this node's key")
   }
 
-  /// Whether nobody else may take over this node's stripes yet.
+  /// Whether no other node may claim this node's stripes yet.
   var isLeaseHeld: Bool {
     get async { await onQueue { $0.lease.heldUntil > Self.clock } }
   }

@@ -3,9 +3,8 @@ import RelayRecording
 package import RelayStore
 import Synchronization
 
-/// What all nodes know together.
 extension ClusterJournal {
-  /// The nodes that are asked, this one aside, and whether they have all stripes together.
+  /// The other nodes at work, and whether all stripes have an owner.
   struct Peers: Sendable {
     var numbers: [UInt16] = []
     var isComplete = false
@@ -24,7 +23,7 @@ extension ClusterJournal {
     let end = parts.map(\.end).min() ?? .max
     let items = parts.flatMap(\.items).filter { $0.position <= end }
       .sorted { $0.position < $1.position }.prefix(limit)
-    // A token that is listed on one node may have been brought along again on another.
+    // A token listed on one node may have been registered again on another.
     var owned: Set<DeviceToken> = []
     for tokens: [DeviceToken] in try await askAll(.owned(items.map(\.token))) {
       owned.formUnion(tokens)
@@ -36,16 +35,16 @@ extension ClusterJournal {
     await onQueue { $0.feedback(after: position, limit: limit) }
   }
 
-  /// The numbers of the other nodes at work.
+  /// Numbers of the other nodes at work.
   package var peerNumbers: [UInt16] { core.withLock { $0.peers.numbers } }
 
-  /// Asks the relay of another node; nil when no answer comes in time.
+  /// Asks another node's relay; nil when no answer comes in time.
   package func ask(relayOf node: UInt16, _ question: [UInt8]) async -> [UInt8]? {
     await askBytes(node, .relay(question))
   }
 
-  /// Whether the loops of another node know this one. One of an earlier version, which does not
-  /// understand the question, counts as if they did.
+  /// Whether another node's loops know this one. True for an earlier version, which does not
+  /// understand the question.
   func isKnown(to node: UInt16) async -> Bool {
     guard let bytes = await askBytes(node, .knows(port.number)) else { return false }
     var reader = ByteReader(bytes)

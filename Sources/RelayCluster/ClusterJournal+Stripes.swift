@@ -5,14 +5,10 @@ import RelayCore
 import RelayStore
 import Synchronization
 
-/// Stripes come to this node and go.
 extension ClusterJournal {
-  /// Reads a stripe and writes behind it the message by which it is this node's; in which epoch,
-  /// and what there is. nil when somebody else was faster, or is at work on it.
-  ///
-  /// What cannot be read is somebody's: nothing is written behind it.
-  ///
-  /// - Parameter isFree: whether whoever has written last may be followed.
+  /// Reads a stripe and writes the message that claims it; returns its epoch and state. nil when
+  /// another node was faster, or `isFree` is false for the last writer. Throws, writing nothing,
+  /// when it cannot read the stripe.
   func claim(
     _ stripe: Int, attempt: UInt64, isFree: @Sendable (Stamp) -> Bool
   ) async throws(StoreError) -> (epoch: UInt64, state: StripeState)? {
@@ -20,10 +16,10 @@ extension ClusterJournal {
     let found = try await client.last(EngineStream.name, EngineStream.subject(ofStripe: stripe))
     guard isOpen(Stamp(ofMessage: found.body)) else { return nil }
     let contents = try await client.read(stripe, empty: stream.emptyStripe)
-    // It may be somebody else's since.
+    // It may have an owner since.
     guard isOpen(contents.stamp) else { return nil }
     let epoch = (contents.stamp?.epoch ?? 0) + 1
-    // An answer to what was asked in an earlier attempt is none.
+    // Ignores answers to earlier attempts.
     let stamp = Stamp(node: configuration.node, run: run, epoch: epoch, number: attempt << 32)
     var limits = StripeWriter.Configuration()
     limits.linger = configuration.linger
@@ -49,8 +45,8 @@ extension ClusterJournal {
     return (epoch, contents.state)
   }
 
-  /// Waits until the engine has everything that was submitted for a stripe, for as long as that may
-  /// take, and writes nothing more on it.
+  /// Waits, within limits, until the engine has everything submitted for a stripe, and then writes
+  /// no more on it.
   func finish(_ stripe: Int) async {
     for _ in 0..<Self.finishingTries {
       if await onQueue({ $0.isIdle(stripe) }) { break }
@@ -63,7 +59,6 @@ extension ClusterJournal {
 
   func release(_ stripe: Int) async { await change { $0.release(stripe) } }
 
-  /// Says something else of this node.
   func tell(_ report: NodeReport) async { await change { $0.tell(report) } }
 
   private func change(_ work: @escaping @Sendable (inout JournalNode) -> Void) async {

@@ -6,36 +6,34 @@ import RelayRecording
 package import RelayStore
 import Synchronization
 
-/// The relay's memory in a cluster's engine: what `Journal` writes to its file as one transaction
-/// is here one message on a stripe of a JetStream stream.
+/// The relay's journal in a cluster's engine: one message on a stripe of a JetStream stream for
+/// what `Journal` writes as one transaction.
 ///
 /// ```
 ///   loops ── submit ──▶ serial queue: JournalNode ── publish ──▶ nats-server
 ///   loops ◀── report ──────┘      ▲───────────────── answers ──────┘
 /// ```
 ///
-/// Everything is decided by `JournalNode`, a value; here its effects are performed, on a queue that
-/// stands behind a mutex like the local journal's. No thread waits for an answer.
+/// `JournalNode`, a value, decides; this class performs its effects on a queue behind a mutex, like
+/// the local journal's. No thread waits for an answer.
 package final class ClusterJournal: DurableJournal {
   package struct Configuration: Sendable {
-    /// The state directory, which no other relay may use.
+    /// The state directory; no other relay may use it.
     package var directory: String
-    /// The engine's servers, and what they are shown.
     package var engine: NATSAccess
-    /// What this node is called: part of a subject.
+    /// The node's name: part of a subject.
     package var node: String
     /// How long a node that is gone keeps its stripes.
     package var lease = Interval.seconds(3)
     /// How long a record that may linger waits for its forget ("commit or ack").
     package var linger = Interval.milliseconds(2)
-    /// How many servers of the engine have the stream, when this node makes it.
+    /// Servers that have the stream, if this node makes it.
     package var replicas = 1
-    /// How many partitions and stripes there are, when this node makes the stream.
+    /// Partitions and stripes, if this node makes the stream.
     package var partitionCount = PartitionTable.defaultCount
     package var stripeCount = ClusterJournal.defaultStripeCount
-    /// The relay's clock.
     package var now: @Sendable () -> Instant
-    /// Asked before each batch: whether it is to fail, for tests of what comes of that.
+    /// Asked before each batch: whether to fail it, for tests.
     package var failsWrite: @Sendable () -> Bool = { false }
 
     package init(
@@ -48,10 +46,9 @@ package final class ClusterJournal: DurableJournal {
     }
   }
 
-  /// How many stripes a stream gets.
   static let defaultStripeCount = 8
 
-  /// Whether a node may be called so: names are parts of subjects.
+  /// Whether a node may have this name: names are parts of subjects.
   package static func isNodeName(_ name: String) -> Bool {
     (1...64).contains(name.utf8.count)
       && name.utf8.allSatisfy { byte in
@@ -64,50 +61,45 @@ package final class ClusterJournal: DurableJournal {
       }
   }
 
-  /// What is said of what a node does.
+  /// What the node reports, for the log.
   package enum Notice: Hashable, Sendable {
-    /// Another relay has this node's name; this one waits until its lease has expired.
+    /// Another relay has this name; waits until its lease has expired.
     case waiting(for: String)
-    /// The node takes part.
     case joined(number: UInt16, stripes: Int, partitions: Int, replicas: Int)
-    /// A stripe is this node's, in that epoch.
     case took(stripe: Int, epoch: UInt64)
-    /// A stripe was let go, for the node of that name.
     case gave(stripe: Int, to: String)
-    /// Somebody else has taken a stripe, or something that is no relay has written to it.
+    /// Another node has claimed the stripe, or something that is no relay has written to it.
     case lost(stripe: Int, to: String?)
-    /// The engine took the renewal of the lease only after it had run out.
+    /// The engine stored the renewal only after the lease had run out.
     case lapsed
-    /// Its clock begins or ceases to differ from this node's by too much.
+    /// The clock begins or ceases to differ too much from this node's.
     case clock(of: String, behind: Interval, isFar: Bool)
-    /// A stripe could not be read; when it is tried again.
+    /// The stripe could not be read; tried again after the pause.
     case unread(stripe: Int, reason: String, pause: Interval)
   }
 
   struct Core {
     var node: JournalNode
-    /// Who waits for stripes to be this node's.
     var claims: [Int: CheckedContinuation<Bool, Never>] = [:]
-    /// Told of stripes that somebody else has.
     var onLost: (@Sendable (_ stripe: Int, _ to: Stamp?) -> Void)?
     var peers = Peers()
-    /// The earliest wake-up that is on its way.
+    /// The earliest wake-up scheduled.
     var wakeAt = Instant.never
     var trouble: JournalNode.Trouble?
     var failuresBefore = 0
-    /// What the engine has said to the last message that it did not take, in its own words.
+    /// The engine's last refusal, in its own words.
     var refusal: String?
-    /// Whether the lease was ever held: before, nobody is told of troubles.
+    /// Whether the lease was ever held: troubles are not reported before.
     var hasBegun = false
     var isStopped = false
     var whenIdle: CheckedContinuation<Void, Never>?
-    /// When what is on its way was published, in nanoseconds.
+    /// Publication times of messages on their way, in nanoseconds.
     var publishedAt: [JournalNode.Target: UInt64] = [:]
     var commits = Histogram()
     var lock: FileLock?
   }
 
-  /// Of what is on a stripe, and of what nodes tell each other.
+  /// The form of stripes and of nodes' messages.
   package static var form: UInt8 { StripeMessage.form }
 
   let configuration: Configuration
@@ -118,7 +110,6 @@ package final class ClusterJournal: DurableJournal {
   let core: Mutex<Core>
   let report: @Sendable ([Journal.Outcome]) -> Void
   let onProblem: @Sendable (StoreNotice) -> Void
-  /// The way to the loops of other nodes.
   package let port: HopPort
 
   /// - Parameter key: the last sequence of the node's key.
@@ -147,13 +138,12 @@ package final class ClusterJournal: DurableJournal {
   package var partitionCount: Int { stream.partitionCount }
   package var stripeCount: Int { stream.stripeCount }
 
-  /// The stripe that carries a partition.
   package func stripe(of partition: PartitionID) -> Int { Int(partition.number) % stripeCount }
 
-  /// So many of its numbers a run has for each of its shards: at 10,000 records a second they last
-  /// for five months. What comes behind them belongs to the next run.
+  /// Bits for one shard's numbers in a run: five months at 10,000 records a second. Those above
+  /// belong to the next run.
   private static let sequenceBits = 37
-  /// Of all that a run has for its shards.
+  /// Bits for all shards of a run.
   static let regionBits = UInt64(sequenceBits + SequenceRanges.shardBits)
 
   package func sequences(ofShard shard: Int) -> SequenceRanges {
@@ -163,7 +153,7 @@ package final class ClusterJournal: DurableJournal {
       first: region + UInt64(shard) << UInt64(Self.sequenceBits), bits: Self.sequenceBits)
   }
 
-  /// Nothing: stripes come when the loops are running (`ClusterDelegate`).
+  /// Does nothing: stripes come when the loops are running (`ClusterDelegate`).
   package func replay(
     _ item: (RestoredRecord) -> Void, progress: (Int, Int) -> Void
   ) throws(StoreError) {}
@@ -192,7 +182,6 @@ package final class ClusterJournal: DurableJournal {
     }
   }
 
-  /// By this node's stripes.
   package var lags: [Int: StripeWriter.Lag] {
     let now = Self.clock
     return core.withLock { core in
@@ -224,12 +213,12 @@ package final class ClusterJournal: DurableJournal {
 
   private static let began = ContinuousClock.now
 
-  /// Goes on while the machine is suspended, too: others do not wait for it then.
+  /// Advances while the machine is suspended too, as the other nodes' clocks do.
   static var clock: Instant {
     Instant(milliseconds: Int64((ContinuousClock.now - began) / .milliseconds(1)))
   }
 
-  /// Lets the node work, tells others what came of it, and sees to it that it goes on.
+  /// Runs the node, reports outcomes, and schedules the next wake-up.
   func perform(_ work: (inout JournalNode, Instant) -> Void) {
     let now = Self.clock
     let wall = configuration.now()
@@ -276,7 +265,7 @@ package final class ClusterJournal: DurableJournal {
         if core.publishedAt[target] == nil { core.publishedAt[target] = now }
       }
       client.ask(subject(of: target), message.bytes, after: sequence) { [weak self] answer in
-        // When none comes, the writer asks what is there.
+        // When no answer comes, the writer asks.
         if let self, let answer = answer?.first { written(target, message.number, answer) }
       }
     case .ask(let target, let question):
@@ -287,7 +276,7 @@ package final class ClusterJournal: DurableJournal {
           of: target)
       }
     case .snapshot(let stripe, let state, let number, let messageBytes):
-      // Not on the queue: who renews the lease must not wait for it.
+      // Not on the queue, where lease renewal must not wait.
       DispatchQueue.global(qos: .utility).async { [weak self] in
         let parts = state.snapshot(messageBytes: messageBytes)
         guard let self else { return }
@@ -300,7 +289,7 @@ package final class ClusterJournal: DurableJournal {
         }
       }
     case .purge(let stripe, let sequence):
-      // What is not purged now is purged after the next snapshot.
+      // If this purge fails, the next snapshot's covers it.
       Task { [client, onProblem] in
         do throws(StoreError) {
           try await EngineStream.purge(before: sequence, of: stripe, client)
@@ -329,7 +318,7 @@ package final class ClusterJournal: DurableJournal {
     }
   }
 
-  /// The engine has answered to a message; on a thread of the connection's.
+  /// The engine has answered a message; on one of the connection's threads.
   private func written(_ target: JournalNode.Target, _ number: UInt64, _ answer: NATSMessage) {
     guard let sequence = answer.storedSequence else {
       core.withLock { $0.refusal = EngineStream.refusal(answer.body) }
@@ -398,7 +387,7 @@ package final class ClusterJournal: DurableJournal {
       defer { core.lock = nil }
       return core.node.lease.subject.isLost ? nil : core.node.lease.subject.last
     }
-    // A deleted key says that nobody need wait for the lease to expire.
+    // A deleted key ends the lease at once.
     if let last {
       _ = await client.ask(
         subject(of: .lease), after: last, headers: [("KV-Operation", "DEL")], within: .seconds(1))

@@ -2,19 +2,17 @@ import RelayCore
 package import RelayRecording
 package import RelayStore
 
-/// What one node asks another.
 enum ClusterQuestion: Hashable, Sendable {
-  /// Unregistered tokens behind a place of the listing.
   case feedback(after: Int64, limit: Int)
-  /// Which of these tokens apps have brought along.
+  /// Which of these tokens are registered.
   case owned([DeviceToken])
-  /// What the relay knows; only relays can read it.
+  /// A question of the relay, opaque here.
   case relay([UInt8])
   /// Whether the loops know the node of this number.
   case knows(UInt16)
 }
 
-/// Part of the listing of unregistered tokens, and up to which place it is sure.
+/// Part of the listing of unregistered tokens, complete up to `end`.
 package struct ListingPart: Hashable, Sendable {
   package var items: [FeedbackItem]
   package var end: Int64

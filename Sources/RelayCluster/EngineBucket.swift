@@ -5,28 +5,23 @@ import RelayCore
 import RelayRecording
 import RelayStore
 
-/// What all nodes share, in a key-value bucket: who they are, and what belongs to no partition. A
-/// value is changed only as it was read ("compare and set").
+/// The key-value bucket of nodes' keys and cluster-wide settings. Values are changed by compare and
+/// set.
 struct EngineBucket: Sendable {
   let client: EngineClient
 
-  /// What belongs to no partition.
   enum Key {
-    /// How many runs of nodes there have been.
+    /// Runs of nodes so far.
     case runs
     /// How long a node that is gone keeps its stripes.
     case lease
-    /// The silent policy and the clocks by which budgets are kept.
     case budgets
-    /// All provider keys.
     case providerKeys
-    /// Whose certificates of providers are trusted.
     case authorities
-    /// Up to where a reader of the feedback service has read.
+    /// How far a reader of the feedback service has read.
     case cursor(reader: String)
-    /// The node of this name is to give its stripes away.
     case drain(node: String)
-    /// Which import has not brought all of a journal into the stripes; 0 when none.
+    /// The unfinished import; 0 when none.
     case importing
 
     var subject: String {
@@ -36,7 +31,7 @@ struct EngineBucket: Sendable {
       case .budgets: "$KV.pushrelay.common.budgets"
       case .providerKeys: "$KV.pushrelay.common.keys"
       case .authorities: "$KV.pushrelay.common.authorities"
-      // Names of readers are whatever they say: subjects have no dots and no spaces inside.
+      // Readers' names are free text; subjects have no dots or spaces inside.
       case .cursor(let reader):
         EngineBucket.cursors + reader.utf8.map { String($0, radix: 16) }.joined(separator: "-")
       case .drain(let node): "$KV.pushrelay.drain.\(node)"
@@ -48,7 +43,7 @@ struct EngineBucket: Sendable {
   struct Sight: Sendable {
     var nodes: [Membership.Key] = []
     var settings = SharedSettings()
-    /// Which run of a node is to drain, by the node's name.
+    /// The run that is to drain, by node name.
     var drains: [String: UInt64] = [:]
   }
 
@@ -57,7 +52,7 @@ struct EngineBucket: Sendable {
   private static let cursors = "$KV.pushrelay.cursor."
   private static let form: UInt8 = 1
 
-  /// Everything that nodes have to know of each other, with one question; nil when no answer comes.
+  /// Reads what nodes need to know of each other, in one question; nil when no answer comes.
   func look() async -> Sight? {
     let question =
       #"{"multi_last":["\#(Self.leases)*","$KV.pushrelay.common.*","\#(Self.drains)*"]}"#
@@ -82,7 +77,6 @@ struct EngineBucket: Sendable {
     return sight
   }
 
-  /// The keys of all nodes.
   func nodes() async throws(StoreError) -> [Membership.Key] {
     try await EngineClient.patiently("it does not say which nodes there are") {
       await look()?.nodes
@@ -99,19 +93,18 @@ struct EngineBucket: Sendable {
       return .init(
         revision: revision, stamp: head.stamp, report: report, writtenAt: head.writtenAt)
     }
-    // Somebody is at work, and has what it has.
+    // A node of another version is at work.
     return .init(
       revision: revision, stamp: Stamp(node: String(name), run: 0), report: .unreadable)
   }
 
   // MARK: Values
 
-  /// What is in the stripes may be served only when all of it is there.
+  /// Throws if an import is unfinished: half a journal must not be served.
   func refuseHalfImport() async throws(StoreError) {
     if let number: UInt64 = try await value(of: .importing), number != 0 { throw .halfImported }
   }
 
-  /// Up to where each reader of the feedback service has read.
   func cursors() async throws(StoreError) -> [String: Int64] {
     var cursors: [String: Int64] = [:]
     var next: UInt64 = 1
@@ -134,7 +127,7 @@ struct EngineBucket: Sendable {
     return try? reader.read(Value.self)
   }
 
-  /// What cannot be read is something: it is not written over.
+  /// Throws for an unreadable value, so that it is not written over.
   private static func value<Value: BinaryCodable>(
     _ bytes: [UInt8], of key: Key
   ) throws(StoreError) -> Value? {
@@ -149,9 +142,8 @@ struct EngineBucket: Sendable {
     try Self.value(try await client.last(EngineStream.bucket, key.subject).body, of: key)
   }
 
-  /// Changes what a key has, from whatever it is at that moment; `make` may be asked several times.
-  ///
-  /// - Parameter make: what it is to be; nil when it is to stay as it is.
+  /// Changes a key's value by compare and set. `make` may be called several times; nil leaves the
+  /// value.
   @discardableResult
   func change<Value: BinaryCodable>(
     _ key: Key, _ make: (Value?) -> Value?
@@ -165,14 +157,14 @@ struct EngineBucket: Sendable {
       var writer = ByteWriter()
       writer.put(byte: Self.form)
       writer.put(new)
-      // One message has all of it.
+      // It must fit one message.
       guard writer.count < client.maximumPayloadBytes / 4 else {
         throw .engineRefuses(
           reason: "\(writer.count) bytes are too many for one message, \(key.subject)")
       }
       let answer = await client.ask(
         key.subject, writer.bytes, after: last.sequence, within: .seconds(1))
-      // Somebody else was faster; or the answer was lost, and then it is found to be so already.
+      // Another node was faster, or the answer was lost: then the next read finds the new value.
       return answer?.first?.storedSequence == nil ? nil : .some(new)
     }
   }
@@ -181,14 +173,13 @@ struct EngineBucket: Sendable {
     try await change(key) { (stored: Value?) in stored == value ? nil : value }
   }
 
-  /// What a key has: this when it has nothing yet.
+  /// The value of a key, set to `first` if there is none.
   func value<Value: BinaryCodable>(
     of key: Key, elseFirst first: Value
   ) async throws(StoreError) -> Value {
     try await change(key) { (stored: Value?) in stored == nil ? first : nil } ?? first
   }
 
-  /// How many runs there have been, with the one that begins.
   func nextRun() async throws(StoreError) -> UInt64 {
     try await change(.runs) { (last: UInt64?) in (last ?? 0) + 1 } ?? 0
   }

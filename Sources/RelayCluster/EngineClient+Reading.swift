@@ -4,18 +4,18 @@ import RelayCore
 import RelayRecording
 import RelayStore
 
-/// Which messages are in the engine's streams, for nodes and for those who only look. Any server
-/// that has the stream answers (NATS documentation, "JetStream wire API Reference", "Direct Get").
+/// Reading messages from the engine's streams. Any server that has the stream answers (NATS
+/// documentation, "JetStream wire API Reference", "Direct Get").
 extension EngineClient {
-  /// What comes on top of a message that is cut: one entry, the forgets and what is owed.
+  /// On top of a message that is cut: one entry, the forgets and what is owed.
   private static let overheadBytes = 128 << 10
-  /// And so room for a hop of `Limits.hopMessageBytes` with one more item.
+  /// Leaves room for a hop of `Limits.hopMessageBytes` and one more item.
   private static let smallestPayloadBytes = 768 << 10
 
-  /// Bytes at which a message of a stripe is cut.
+  /// Bytes at which a stripe's message is cut.
   var messageBytes: Int { maximumPayloadBytes - Self.overheadBytes }
 
-  /// The engine must take messages of the size that relays write.
+  /// Throws if the engine does not accept messages of the size that relays write.
   func checkPayload() throws(StoreError) {
     guard maximumPayloadBytes >= Self.smallestPayloadBytes else {
       throw .engineRefuses(
@@ -29,7 +29,7 @@ extension EngineClient {
   /// The last message of a subject: sequence 0 when there is none.
   typealias Last = (sequence: UInt64, body: [UInt8])
 
-  /// `done` is told nil when no answer comes in time, or none that says anything.
+  /// Calls `done` with nil when no usable answer comes in time.
   func last(
     _ stream: String, _ subject: String, _ done: @escaping @Sendable (Last?) -> Void
   ) {
@@ -55,7 +55,7 @@ extension EngineClient {
     }
   }
 
-  /// The messages that a question is about; nil when no answer comes in time, or not all of it.
+  /// Asks for messages; nil when the answer is missing or incomplete.
   func some(
     of stream: String, _ question: String, within length: DispatchTimeInterval = .seconds(5)
   ) async -> [NATSMessage]? {
@@ -65,7 +65,6 @@ extension EngineClient {
     return answer.filter { $0.status == nil }
   }
 
-  /// The messages of a subject from a sequence on, as many as one question gives.
   func some(
     of stream: String, _ subject: String, from first: UInt64
   ) async throws(StoreError) -> [NATSMessage] {
@@ -76,8 +75,8 @@ extension EngineClient {
     }
   }
 
-  /// Reads what there is of a stripe from a sequence on, as much as one question gives; returns
-  /// behind what.
+  /// Reads a stripe from a sequence on, as much as one question gives; returns the last sequence
+  /// read.
   private func readSome(
     of stripe: Int, from first: UInt64, into contents: inout StripeContents
   ) async throws(StoreError) -> UInt64 {
@@ -101,12 +100,9 @@ extension EngineClient {
     return next
   }
 
-  /// Reads a stripe up to the last message at this moment or a later one, whoever writes to it
-  /// meanwhile. A message that is missing is noticed.
-  ///
-  /// What was not read yet may be purged when its owner has written a snapshot; then that is read.
-  ///
-  /// - Parameter onProgress: told which sequence of which comes next.
+  /// Reads a stripe to its last message, now or later, while others may write to it. Detects
+  /// missing messages. If the owner purges after a snapshot, reads the snapshot instead.
+  /// `onProgress` gets the next sequence and the last one.
   func read(
     _ stripe: Int, empty: StripeState,
     onProgress: (UInt64, UInt64) -> Void = { _, _ in }
@@ -134,10 +130,9 @@ extension EngineClient {
 }
 
 extension NATSMessage {
-  /// Where a message that was read is in its stream.
   var sequence: UInt64? { headers["Nats-Sequence"].flatMap { UInt64($0) } }
 
-  /// Where a message is now, by the answer to its publication; nil when it was refused.
+  /// The sequence in the answer to a publication; nil when refused.
   var storedSequence: UInt64? {
     guard status == nil, var cursor = try? ObjectCursor(body.span) else { return nil }
     var sequence: UInt64?
@@ -153,7 +148,7 @@ extension NATSMessage {
 }
 
 extension Stamp {
-  /// Who wrote a message; nil when no relay did.
+  /// Reads who wrote a message; nil when no relay did.
   init?(ofMessage body: [UInt8]) {
     var reader = ByteReader(body)
     guard let head = try? reader.read(StripeMessage.Head.self) else { return nil }

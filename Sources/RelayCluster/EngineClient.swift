@@ -4,7 +4,7 @@ import NATS
 import RelayCore
 import RelayStore
 
-/// Questions to the engine, the journal's messages among them, on one connection.
+/// Requests to the engine, the journal's messages among them, on one connection.
 final class EngineClient: Sendable {
   private let connection: NATSConnection
   private let questions: OpenQuestions
@@ -14,7 +14,6 @@ final class EngineClient: Sendable {
     self.questions = questions
   }
 
-  /// Connects to one of the servers.
   static func connect(_ access: NATSAccess, name: String) async throws(StoreError) -> EngineClient {
     let questions = OpenQuestions()
     let inbox = "_INBOX.pushrelay.\(UInt64.random(in: .min ... .max))"
@@ -28,8 +27,7 @@ final class EngineClient: Sendable {
     return EngineClient(connection, questions)
   }
 
-  /// Does something that looks for servers, which blocks, and says what is wrong in words for
-  /// people.
+  /// Runs what blocks while looking for servers, and words its errors for people.
   static func blocking<Value: Sendable>(
     _ access: NATSAccess, _ work: @escaping @Sendable () throws(NATSError) -> Value
   ) async throws(StoreError) -> Value {
@@ -73,7 +71,6 @@ final class EngineClient: Sendable {
     }
   }
 
-  /// A server's address without user and password.
   static func withoutUser(_ url: String) -> String {
     url.split(separator: "@").last.map(String.init) ?? url
   }
@@ -82,10 +79,9 @@ final class EngineClient: Sendable {
 
   var server: String? { connection.server }
 
-  /// Sends a message, which on a stream is stored only when `last` is the last sequence of its
-  /// subject. `done` is told the answer, on any thread, or nil when none comes in time.
-  ///
-  /// - Parameter isMany: whether several messages answer, the last of them with a status.
+  /// Sends a message; with `last`, a stream stores it only if that is the subject's last sequence.
+  /// `done` gets the answer on any thread, or nil when none comes in time; with `isMany`, several
+  /// messages, the last one with a status.
   func ask(
     _ subject: String, _ body: [UInt8] = [], after last: UInt64? = nil,
     headers: [(name: String, value: String)] = [], isMany: Bool = false,
@@ -113,9 +109,7 @@ final class EngineClient: Sendable {
     }
   }
 
-  /// Tries the same again and again while it comes to nothing.
-  ///
-  /// - Parameter refusal: what the engine does when it never comes to anything.
+  /// Repeats an attempt until it gives a value; `refusal` words the failure.
   static func patiently<Value>(
     _ refusal: @autoclosure () -> String, pause: Duration = .milliseconds(100),
     _ attempt: () async throws(StoreError) -> Value?
@@ -128,6 +122,5 @@ final class EngineClient: Sendable {
     throw .engineRefuses(reason: refusal())
   }
 
-  /// How often the engine is asked the same again.
   static let patientTries = 50
 }

@@ -3,11 +3,9 @@ import NATS
 import RelayCore
 import RelayStore
 
-/// What the relay keeps in JetStream: a stream with the stripes, and a bucket with the leases; both
-/// by the engine's own API, whose answers are JSON (NATS documentation, "JetStream wire API
-/// Reference").
+/// The relay's stream of stripes and bucket of leases in JetStream, made by the engine's JSON API
+/// (NATS documentation, "JetStream wire API Reference").
 struct EngineStream: Sendable {
-  /// The stream, and how its subjects begin.
   static let name = "pushrelay"
   /// The bucket of leases, a stream as key-value buckets are.
   static let bucket = "KV_pushrelay"
@@ -15,18 +13,17 @@ struct EngineStream: Sendable {
   static func subject(ofStripe stripe: Int) -> String { "\(name).stripe.\(stripe)" }
   static func subject(ofLease node: String) -> String { "$KV.pushrelay.lease.\(node)" }
 
-  /// How the stream was made: for good.
+  /// Fixed when the stream was made.
   let partitionCount: Int
   let stripeCount: Int
   let replicas: Int
-  /// How many bytes it may have, if so many and no more.
   let maximumBytes: Int?
 
-  /// The part of that for one stripe: a stream that is full takes not even a snapshot that would
-  /// make it smaller.
+  /// One stripe's share of it: a full stream does not even take a snapshot that would make it
+  /// smaller.
   var roomBytes: Int? { maximumBytes.map { $0 / stripeCount } }
 
-  /// The stream with these numbers, or as it is there already; and the bucket.
+  /// Opens stream and bucket, making them with these numbers if they do not exist.
   static func open(
     _ client: EngineClient, partitions: Int, stripes: Int, replicas: Int
   ) async throws(StoreError) -> EngineStream {
@@ -45,7 +42,6 @@ struct EngineStream: Sendable {
     return found
   }
 
-  /// The stream that relays have made; nil when none has.
   static func existing(_ client: EngineClient) async throws(StoreError) -> EngineStream? {
     try await checkVersion(client)
     guard let found = try await info(name, client).config else { return nil }
@@ -61,7 +57,7 @@ struct EngineStream: Sendable {
     guard form == "\(StripeMessage.form)" else {
       throw .otherForm(of: "the stream \(name)", found: form, "\(StripeMessage.form)")
     }
-    // What the engine drops by itself was answered 200.
+    // Messages that the engine may drop by itself were answered 200.
     guard found.retention == "limits", found.maxAge == 0, found.maxMsgs == -1,
       found.maxMsgsPerSubject == -1, found.maxBytes == -1 || found.discard == "new",
       found.allowDirect == true
@@ -81,7 +77,7 @@ struct EngineStream: Sendable {
   /// Of streams that do not say theirs.
   private static let firstForm = "2"
 
-  /// The API level that nats-server 2.12 has (NATS documentation, "JetStream API Levels").
+  /// The API level of nats-server 2.12 (NATS documentation, "JetStream API Levels").
   private static let oldestLevel = 2
 
   private static func checkVersion(_ client: EngineClient) async throws(StoreError) {
@@ -91,7 +87,7 @@ struct EngineStream: Sendable {
     }
   }
 
-  /// What is there counts; it is made when there is nothing.
+  /// Returns the existing configuration; makes the stream when there is none.
   private static func streamMade(
     _ wanted: StreamConfiguration, _ client: EngineClient
   ) async throws(StoreError) -> StreamConfiguration {
@@ -112,7 +108,6 @@ struct EngineStream: Sendable {
     try await ask("$JS.API.STREAM.INFO.\(stream)", client)
   }
 
-  /// How many messages the stream of stripes has, and the sequence of its last one.
   static func contents(
     _ client: EngineClient
   ) async throws(StoreError) -> (messages: UInt64, last: UInt64) {
@@ -124,8 +119,8 @@ struct EngineStream: Sendable {
     return (state.messages, state.lastSeq)
   }
 
-  /// Removes all messages before this sequence, or those of one stripe; the next one that is
-  /// written has this sequence at least.
+  /// Removes all messages before this sequence, or those of one stripe; the next message gets this
+  /// sequence at least.
   static func purge(
     before sequence: UInt64, of stripe: Int? = nil, _ client: EngineClient
   ) async throws(StoreError) {
@@ -137,16 +132,14 @@ struct EngineStream: Sendable {
     }
   }
 
-  /// What is on a stripe that nobody has written to.
   var emptyStripe: StripeState {
     StripeState(feedbackLimit: Limits.unregisteredTokens / stripeCount)
   }
 
-  /// How long servers that have just started may take to agree on a leader, without whom nothing
-  /// can be asked or made.
+  /// How long servers that have just started may take to elect a leader; until then nothing can be
+  /// asked.
   private static let patience = Duration.seconds(30)
 
-  /// Asks, and asks again while the servers find together.
   private static func ask(
     _ subject: String, _ client: EngineClient, _ body: (any Encodable)? = nil
   ) async throws(StoreError) -> EngineReply {
@@ -172,7 +165,7 @@ struct EngineStream: Sendable {
     }
   }
 
-  /// Why a message was not taken; nil when somebody else's came before it, or nobody says.
+  /// Why a message was refused; nil when another message came first, or no reason is given.
   static func refusal(_ body: [UInt8]) -> String? {
     let error = try? EngineReply(body, to: "a message").error
     return error?.errCode == wrongLastSequence ? nil : error?.description
@@ -182,7 +175,7 @@ struct EngineStream: Sendable {
   private static let wrongLastSequence = 10_071
 }
 
-/// What the engine answers, with its own names in Swift's form.
+/// The engine's answers, its names in Swift's form.
 private struct EngineReply: Decodable {
   struct API: Decodable { var level: Int? }
 
@@ -191,8 +184,8 @@ private struct EngineReply: Decodable {
     var errCode: Int?
     var description: String?
 
-    /// Whether servers that have not found each other yet say so: no leader, or too few servers for
-    /// that many replicas (`JSClusterNoPeersErrF`).
+    /// Whether the servers have not formed their cluster yet: no leader, or too few for that many
+    /// replicas (`JSClusterNoPeersErrF`).
     var isTemporary: Bool { code == 503 || errCode == 10_005 }
   }
 

@@ -2,21 +2,21 @@ package import Primitives
 package import RelayCore
 package import RelayRecording
 
-/// One thing that a loop of a node has for a loop of another.
+/// One item from a loop to a loop of another node.
 package enum HopItem: Hashable, Sendable {
-  /// For the shard that the key names. It may have moved on: then it is sent after it.
+  /// For the shard that the key names; forwarded if that has moved.
   case event(Event, routingKey: UInt64, Journey)
-  /// For a stream that is there.
+  /// For an existing stream.
   case effect(Effect)
-  /// To the loop that has sent something to this stream: it is not there any more.
+  /// To the sender: this stream no longer exists.
   case gone(StreamAddress)
 
-  /// Of an event that looks for its shard. In all it must not take longer than whoever has asked
-  /// waits for the answer (`Limits.hopAge`): what was refused must not happen after all.
+  /// An event's way to its shard. It must end before the asker stops waiting (`Limits.hopAge`):
+  /// what was refused must not happen after all.
   package struct Journey: Hashable, Sendable {
-    /// How often it may still be sent on.
+    /// How often it may still be forwarded.
     package var lifetime: UInt8
-    /// Since when it is under way, in UNIX time by the clock of the node where it began.
+    /// Its start, in UNIX time by the first node's clock.
     package var since: Instant
 
     package init(lifetime: UInt8 = 3, since: Instant) {
@@ -28,16 +28,15 @@ package enum HopItem: Hashable, Sendable {
   }
 }
 
-/// Which loop tells which loop, and which of its messages this is.
+/// Sender, receiver and number of a message between loops.
 package struct HopHead: Hashable, Sendable {
   package var form = NodeReport.form
-  /// The node that sends, by its number, and the loop.
   package var node: UInt16
   package var loop: UInt16
-  /// Rises by one from message to message of a pair of loops.
+  /// Rises by one per message of a pair of loops.
   package var number: UInt64
-  /// By the sender's clock, in UNIX time: what was held up on the way for longer than anybody waits
-  /// must not happen after all.
+  /// By the sender's clock, in UNIX time: a message held up for longer than anyone waits must not
+  /// be performed.
   package var sentAt: Instant
 
   package init(node: UInt16, loop: UInt16, number: UInt64, sentAt: Instant) {
@@ -48,8 +47,7 @@ package struct HopHead: Hashable, Sendable {
   }
 }
 
-/// What one loop tells a loop of another node at the end of a batch: the head, then one item after
-/// the other, in the order in which they were said.
+/// A loop's message to a loop of another node at the end of a batch: the head, then items in order.
 package struct HopMessage: Hashable, Sendable {
   package var head: HopHead
   package var items: [HopItem]
@@ -107,7 +105,7 @@ extension HopItem: BinaryCodable {
 }
 
 extension Effect {
-  /// Whether it may be performed by another node: what is said to a stream.
+  /// Whether another node may perform it: effects on a stream.
   package var mayHop: Bool {
     switch self {
     case .respond, .answer, .hello, .send, .sendEmpty, .sendKeepAlive, .checkQueue, .close: true

@@ -5,13 +5,10 @@ import RelayCore
 import RelayRecording
 import Synchronization
 
-/// Where a node's loops and those of other nodes talk: subjects of core NATS, on a connection of
-/// its own so that the journal's messages do not wait behind it.
-///
-/// Nothing is sent twice and nothing is promised: what is lost is noticed by whoever waits for an
-/// answer. Messages of one loop to another arrive in the order in which they were sent.
+/// Messages between loops of different nodes: core NATS, on a connection of its own, so that they
+/// do not wait behind the journal's. Nothing is repeated: those that wait for answers notice
+/// losses. Messages between two loops arrive in order.
 package final class HopPort: Sendable {
-  /// From a loop here to a loop of another node.
   struct Link: Hashable {
     var node: UInt16
     var loop: UInt16
@@ -20,15 +17,15 @@ package final class HopPort: Sendable {
 
   struct State {
     var windows: [Link: HopWindow] = [:]
-    /// What has arrived and was not said to have: the number of the last message, and the bytes.
+    /// Arrivals not acknowledged yet: the last message's number, and the bytes.
     var owed: [Link: (number: UInt64, bytes: Int)] = [:]
     var sentCount = 0
     var refusedCount = 0
-    /// On links that there are no more.
+    /// On links that no longer exist.
     var lostCount = 0
     var isFlushing = false
 
-    /// These are at work: what is kept of others, each start of which has another number, goes.
+    /// Drops the state of other nodes: each start of a node has a new number.
     mutating func keep(_ nodes: [UInt16]) {
       for (link, window) in windows where !nodes.contains(link.node) {
         lostCount += window.lostCount
@@ -37,36 +34,31 @@ package final class HopPort: Sendable {
     }
   }
 
-  /// What comes in, on a thread of the connection's.
+  /// Called for what arrives, on one of the connection's threads.
   struct Handlers: Sendable {
-    /// A message for a loop.
     var onHop: @Sendable (_ body: [UInt8], _ loop: Int) -> Void
-    /// Somebody has changed what they say of themselves.
+    /// A node has changed its report.
     var onLook: @Sendable () -> Void
-    /// The connection is there again: what was on its way may be lost.
     var onReturn: @Sendable () -> Void
-    /// A question of another node; the answer goes back.
     var onQuestion: @Sendable ([UInt8]) async -> [UInt8]
   }
 
-  /// Bytes of messages after which their arrival is told at once, not within a moment.
+  /// Bytes that are acknowledged at once, not a moment later.
   private static let acknowledgedBytes = 256 << 10
 
-  /// This node's number.
   package let number: UInt16
-  /// When this node's lease ends, in milliseconds of `ClusterJournal.clock`.
+  /// When the lease ends, in milliseconds of `ClusterJournal.clock`.
   private let leaseEnd = Atomic<Int64>(0)
-  /// How often it has begun to hold one, and after which of these it has looked what others have
-  /// taken meanwhile.
+  /// Leases begun, and the last of them after which this node has looked what others have claimed.
   private let leases = Atomic<Int>(0)
   private let lookedAfter = Atomic<Int>(0)
   private let standstill: Mutex<Standstill>
   private let connection: NATSConnection
   private let arrivals: Arrivals
-  /// Sending may block for as long as the connection's write deadline; loops must not.
+  /// Sending may block up to the connection's write deadline; loops must not.
   private let queue = DispatchQueue(label: "relay.hops", qos: .userInitiated)
 
-  /// What the connection's threads reach, and nothing that would keep the connection alive.
+  /// State for the connection's threads, apart so that it does not keep the connection alive.
   private final class Arrivals: Sendable {
     let state = Mutex(State())
     let questions = OpenQuestions(limitBytes: Limits.nodeAnswerBytes)
@@ -78,7 +70,7 @@ package final class HopPort: Sendable {
 
   private static func subject(_ node: UInt16) -> String { "pushrelay.hop.\(node)" }
 
-  /// Connects; blocks for as long as that takes.
+  /// Connects; blocks meanwhile.
   init(
     _ access: NATSAccess, name: String, number: UInt16, lease: Interval
   ) throws(NATSError) {
@@ -95,32 +87,31 @@ package final class HopPort: Sendable {
     arrivals.port.withLock { $0.port = self }
   }
 
-  /// Whether nobody else can have taken over what is here: the lease has not run out, and since it
-  /// last did this node has seen what is still its own.
+  /// Whether no other node can have claimed this node's stripes: the lease holds, and since its
+  /// last lapse this node has looked.
   package var isLeaseHeld: Bool {
     ClusterJournal.clock.milliseconds < leaseEnd.load(ordering: .relaxed)
       && lookedAfter.load(ordering: .relaxed) == leases.load(ordering: .relaxed)
   }
 
-  /// Whether something may be sent to phones: not when this node stood still for so long that all
-  /// may be somebody else's, before it has looked.
+  /// Whether phones may be sent to. Not after a standstill that may have cost the stripes, until
+  /// this node has looked.
   package var maySend: Bool { standstill.withLock { !$0.isStill(at: ClusterJournal.clock) } }
 
-  /// Time goes on; nil at the end, when nobody tells any more.
+  /// Advances the clock; nil at the end.
   func turn(at now: Instant?) { standstill.withLock { $0.turn(at: now) } }
 
-  /// How long it lasts without another word of the engine; below zero since it has run out.
+  /// How long the lease lasts without another renewal; negative once it has run out.
   package var leaseLeft: Interval {
     Instant(milliseconds: leaseEnd.load(ordering: .relaxed)) - ClusterJournal.clock
   }
 
-  /// Messages between loops here and those of other nodes, since the start.
+  /// Messages between nodes' loops, since the start.
   package struct Statistics: Hashable, Sendable {
     package var sent = 0
     /// Not sent, because too much was on its way.
     package var refused = 0
     package var lost = 0
-    /// What is on its way now.
     package var outstandingBytes = 0
 
     package init() {}
@@ -141,14 +132,12 @@ package final class HopPort: Sendable {
     }
   }
 
-  /// The lease is held until then.
   func holdLease(until end: Instant, at now: Instant) {
     let before = leaseEnd.exchange(end.milliseconds, ordering: .relaxed)
     if before <= now.milliseconds, end > now { leases.add(1, ordering: .relaxed) }
   }
 
-  /// Which lease it is, to be told to `looked(after:)` when what was seen from now on was dealt
-  /// with.
+  /// The current lease, to pass to `looked(after:)` once what was seen from now on is handled.
   var lease: (number: Int, standstills: Int) {
     (leases.load(ordering: .relaxed), standstill.withLock { $0.count })
   }
@@ -162,14 +151,11 @@ package final class HopPort: Sendable {
     arrivals.handlers.withLock { $0 = handlers }
   }
 
-  /// These are at work.
   func keep(_ nodes: [UInt16]) { arrivals.state.withLock { $0.keep(nodes) } }
 
   // MARK: Loops
 
-  /// Sends items that were written one behind the other; false when too much is on its way already.
-  ///
-  /// - Parameter now: in UNIX time.
+  /// Sends encoded items; false when too much is on its way. `now` is UNIX time.
   package func send(
     _ items: [UInt8], to node: UInt16, loop: UInt16, from own: UInt16, at now: Instant
   ) -> Bool {
@@ -189,7 +175,7 @@ package final class HopPort: Sendable {
     return true
   }
 
-  /// A loop has dealt with a message.
+  /// A loop has handled a message.
   package func dealtWith(_ head: HopHead, by loop: UInt16, bytes: Int) {
     let link = Link(node: head.node, loop: head.loop, from: loop)
     let due = arrivals.state.withLock { state -> (now: Bool, later: Bool) in
@@ -219,7 +205,7 @@ package final class HopPort: Sendable {
 
   // MARK: Nodes
 
-  /// Tells another node to look around: this one says something new of itself.
+  /// Tells other nodes to look: this one's report has changed.
   package func nudge(_ nodes: [UInt16]) {
     queue.async { for node in nodes { self.publish([], node, "look") } }
   }
@@ -243,7 +229,7 @@ package final class HopPort: Sendable {
   }
 
   private func publish(_ body: [UInt8], _ node: UInt16, _ tag: String) {
-    // While there is no connection it is lost, like anything else on this way.
+    // Without a connection it is lost, like anything on this way.
     try? connection.publish(body, to: "\(Self.subject(node)).\(tag)")
   }
 

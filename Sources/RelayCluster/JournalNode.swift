@@ -3,10 +3,10 @@ package import RelayCore
 import RelayRecording
 package import RelayStore
 
-/// A node's journal in the cluster: the stripes that are its own, its lease, and which shard is
-/// told what. A value; what it wants of the engine it says in effects.
+/// A node's journal in the cluster: its stripes, its lease, and the outcomes for each shard. A
+/// value; its requests to the engine are effects.
 package struct JournalNode: Sendable {
-  /// What is written to: a stripe, or the node's key in the bucket of leases.
+  /// Where a message goes: a stripe, or the node's key in the bucket of leases.
   package enum Target: Hashable, Sendable {
     case stripe(Int)
     case lease
@@ -14,22 +14,20 @@ package struct JournalNode: Sendable {
 
   package enum Event: Hashable, Sendable {
     case subject(Target, SubjectWriter.Event)
-    /// A snapshot that was asked for was made.
+    /// A snapshot asked for is ready.
     case snapshot(stripe: Int, number: UInt64, [[JournalEntry]])
-    /// Time has passed.
     case tick
   }
 
   package enum Effect: Sendable {
     case publish(Target, SubjectWriter.Message, after: UInt64)
     case ask(Target, question: UInt64)
-    /// A snapshot is to be made, and told by an event.
+    /// Make a snapshot; an event brings it.
     case snapshot(stripe: Int, StripeState, number: UInt64, messageBytes: Int)
-    /// What is on the stripe before this sequence is not needed any more.
+    /// The stripe's messages before this sequence are obsolete.
     case purge(stripe: Int, below: UInt64)
-    /// The claim of a stripe is there, or is not going to be.
     case claimed(stripe: Int, Bool)
-    /// Somebody else has the stripe; nil when what has written is no relay.
+    /// Another node has the stripe; nil when the writer is no relay.
     case lost(stripe: Int, to: Stamp?)
   }
 
@@ -37,25 +35,24 @@ package struct JournalNode: Sendable {
   package enum Trouble: Hashable, Sendable {
     /// The engine has not answered in time.
     case away
-    /// A stripe has no room for more.
+    /// A stripe has no room.
     case full
-    /// Another relay has this node's name; nil when what has written is no relay. For good.
+    /// Another relay has this node's name, nil when the writer is no relay. Final.
     case lost(to: Stamp?)
   }
 
-  /// Those that are this node's.
+  /// This node's stripes.
   package private(set) var stripes: [StripeWriter?]
   package private(set) var lease: LeaseKeeper
-  /// What the node says of itself.
   package private(set) var report: NodeReport
   private let stamp: Stamp
   private let partitionCount: Int
   private var lines: [SettlementLine] = []
-  /// Which stripe a notification is on.
+  /// The stripe of each notification.
   private var places: [UInt64: UInt8] = [:]
   private var lostTo: Stamp??
-  /// The last sequence of the stream that is known, and what it was when the message that is on its
-  /// way was published: what is listed behind that may be overtaken.
+  /// The stream's last known sequence, and per target what it was when the message on its way was
+  /// published: later entries of the listing may be overtaken.
   private var lastSequence: UInt64 = 0
   private var floors: [UInt64?]
   private var counts = Journal.Statistics()
@@ -73,7 +70,6 @@ package struct JournalNode: Sendable {
     floors = Array(repeating: nil, count: stripeCount)
   }
 
-  /// Why new records are refused; nil while they are not.
   package func trouble(at now: Instant) -> Trouble? {
     if let lostTo { return .lost(to: lostTo) }
     let isAway = now >= lease.heldUntil || stripes.contains { $0?.isFailing ?? false }
@@ -81,7 +77,6 @@ package struct JournalNode: Sendable {
     return stripes.contains { $0?.isFull ?? false } ? .full : nil
   }
 
-  /// When there is something to do.
   package var deadline: Instant? {
     stripes.reduce(lostTo == nil ? lease.deadline : nil) { earliest, stripe in
       guard let deadline = stripe?.deadline else { return earliest }
@@ -89,27 +84,23 @@ package struct JournalNode: Sendable {
     }
   }
 
-  /// What was done since the start.
   package var statistics: Journal.Statistics {
     var statistics = counts
     statistics.recordsSkipped += stripes.reduce(0) { $0 + ($1?.skippedCount ?? 0) }
     return statistics
   }
 
-  /// Whether nothing waits and nothing is on its way.
   package var isIdle: Bool {
     stripes.indices.allSatisfy { isIdle($0) }
   }
 
-  /// Records that are owed.
   package var owedCount: Int { stripes.reduce(0) { $0 + ($1?.owed.count ?? 0) } }
 
-  /// Whether nothing waits for a stripe and nothing is on its way.
   package func isIdle(_ stripe: Int) -> Bool {
     stripes[stripe].map { $0.subject.isIdle && $0.deadline == nil } ?? true
   }
 
-  /// What there is to do and to tell since the last call.
+  /// Returns the effects and outcomes since the last call.
   package mutating func handOver() -> (effects: [Effect], outcomes: [Journal.Outcome]) {
     for index in lines.indices { lines[index].reportSettled(into: &outcomes) }
     defer { (effects, outcomes) = ([], []) }
@@ -118,7 +109,7 @@ package struct JournalNode: Sendable {
 
   // MARK: Stripes come and go
 
-  /// Writes the message by which this node takes a stripe; `claimed` says whether it has it.
+  /// Writes the message that claims a stripe; the effect `claimed` tells the outcome.
   package mutating func claim(
     _ stripe: Int, _ writer: StripeWriter, at now: Instant, wall: Instant
   ) {
@@ -129,7 +120,7 @@ package struct JournalNode: Sendable {
     perform(effects, stripe)
   }
 
-  /// Writes nothing more on a stripe. What has not been written is refused.
+  /// Stops writing to a stripe; refuses what is not written.
   package mutating func release(_ stripe: Int) {
     if let effects = stripes[stripe]?.abandon() { perform(effects, stripe) }
     counts.recordsSkipped += stripes[stripe]?.skippedCount ?? 0
@@ -138,7 +129,7 @@ package struct JournalNode: Sendable {
     places = places.filter { $0.value != stripe }
   }
 
-  /// Says something else of itself, as soon as the key can be written.
+  /// Publishes a new report as soon as the key can be written.
   package mutating func tell(_ report: NodeReport) {
     guard report != self.report else { return }
     self.report = report
@@ -147,9 +138,7 @@ package struct JournalNode: Sendable {
 
   // MARK: Events
 
-  /// Takes in what a shard wants to be written, and what it does not need any more.
-  ///
-  /// - Parameter failing: the records are to be refused, for tests of what comes of that.
+  /// Submits a shard's records and forgets; `failing` refuses the records, for tests.
   package mutating func submit(
     shard: Int, records: [JournalRecord], forgets: [UInt64], failing: Bool = false, at now: Instant
   ) {
@@ -179,9 +168,7 @@ package struct JournalNode: Sendable {
     }
   }
 
-  /// - Parameters:
-  ///   - now: by a clock that only goes forward.
-  ///   - wall: the relay's time.
+  /// `now` is monotonic, `wall` the relay's time of day.
   package mutating func handle(_ event: Event, at now: Instant, wall: Instant) {
     switch event {
     case .tick: break
@@ -213,8 +200,8 @@ package struct JournalNode: Sendable {
 
   // MARK: Details
 
-  /// Records are where the shard is that restores them: those of a device, of its apps and of what
-  /// reached it over an alias by its id, all else by the token (`RestoredRecord`).
+  /// The stripe of the shard that restores the record: by the id for devices, apps and pushes over
+  /// an alias, else by the token (`RestoredRecord`).
   private func stripe(of record: JournalRecord) -> Int {
     let key =
       switch record.content {
@@ -306,15 +293,14 @@ package struct JournalNode: Sendable {
     stripes.compactMap(\.self).filter(\.isOurs).map(\.contents.state)
   }
 
-  /// Unregistered tokens of this node's stripes, and the last place of the listing that is sure:
-  /// what is not there yet may come before what is behind it.
+  /// Unregistered tokens of this node's stripes, and the last place up to which the listing is
+  /// complete.
   package func feedback(after position: Int64, limit: Int) -> ListingPart {
     let end = floors.compactMap(\.self).min().map { StripeState.position(of: $0 + 1) - 1 } ?? .max
     return ListingPart(
       items: StripeState.feedback(states, after: position, through: end, limit: limit), end: end)
   }
 
-  /// Which of these tokens apps have brought along, on this node's stripes.
   package func owned(_ tokens: [DeviceToken]) -> [DeviceToken] {
     tokens.filter { token in states.contains { $0.hasOwn(token) } }
   }

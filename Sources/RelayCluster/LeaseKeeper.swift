@@ -1,30 +1,27 @@
 package import Primitives
 
-/// A node's sign of life: a key that it writes anew before others may think it gone. A value.
-///
-/// The lease prevents nothing: what keeps two nodes from writing one stripe is `SubjectWriter`. It
-/// says when one may try.
+/// A node's key, renewed before others may think the node gone. A value. It only says when another
+/// node may try to claim a stripe; `SubjectWriter` keeps two nodes from writing to one.
 package struct LeaseKeeper: Hashable, Sendable {
   package var subject: SubjectWriter
-  /// How long the others wait before they take over.
+  /// How long the others wait before they claim.
   private let length: Interval
   private var number: UInt64
-  /// Set when there is something new to say: then the next write is due at once.
+  /// Set when the report has changed: the next write is due at once.
   package var isDue = false
-  /// When the write that is under way began.
+  /// When the current write began.
   private var writtenAt = Instant(milliseconds: 0)
-  /// Up to when nobody else takes over, by this node's clock: counted from before the engine had
-  /// the key, and so no later than anybody else counts.
+  /// Until then no other node claims anything, by this node's clock: counted from before the engine
+  /// had the key, so never later than the others count.
   package private(set) var heldUntil = Instant(milliseconds: 0)
 
-  /// - Parameter first: the numbers of its writes begin behind it.
   package init(subject: SubjectWriter, length: Interval, first: UInt64 = 0) {
     self.subject = subject
     self.length = length
     number = first
   }
 
-  /// When the next write is due, or a step of the one that is under way.
+  /// When the next write, or a step of the current one, is due.
   package var deadline: Instant? {
     if subject.isLost { return nil }
     guard subject.isIdle else { return subject.deadline }

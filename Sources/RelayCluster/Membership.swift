@@ -1,9 +1,7 @@
 package import Primitives
 
-/// Who else is at work, by the keys of the bucket. A value: what it is told came from the engine,
-/// and time is by this node's own clock.
+/// The other nodes, by their keys in the bucket; time is this node's own. A value.
 package struct Membership: Sendable {
-  /// A node's key as it is now.
   package struct Key: Hashable, Sendable {
     package var revision: UInt64
     package var stamp: Stamp
@@ -25,26 +23,24 @@ package struct Membership: Sendable {
     var key: Key
     /// When the revision was first seen.
     var since: Instant
-    /// How far its clock was behind this one's with the last few revisions, and the way of these.
+    /// Clock differences of the last few revisions, transit included.
     var delays: [Interval] = []
   }
 
-  /// So many, that a few that were late are not taken for a clock.
+  /// Enough that a few late keys do not look like a wrong clock.
   private static let delayCount = 4
 
   private let length: Interval
-  /// By the names of the nodes.
   private var known: [String: Known] = [:]
   private var takenAt: Instant?
 
   /// - Parameter length: how long a key may be unchanged before its node counts as gone.
   package init(length: Interval) { self.length = length }
 
-  /// These are all keys that there are. A name that is missing has given its lease up.
-  ///
-  /// - Parameter wall: the time by this node's clock, that all share.
+  /// Records all current keys; a missing name has given up its lease. `wall` is this node's time of
+  /// day.
   package mutating func observe(_ keys: [Key], at now: Instant, wall: Instant? = nil) {
-    // While nobody could look, nobody's silence was heard: it counts from now on.
+    // While this node could not look, silence means nothing: it counts from now on.
     if let takenAt, now - takenAt >= Interval(milliseconds: length.milliseconds / 2) {
       for name in known.keys { known[name]?.since = now }
     }
@@ -52,7 +48,7 @@ package struct Membership: Sendable {
     let names = Set(keys.map(\.stamp.node))
     known = known.filter { names.contains($0.key) }
     for key in keys {
-      // A server that lags behind may say what was; that is no sign of life.
+      // A lagging server may give an old revision, which is no sign of life.
       guard known[key.stamp.node].map({ $0.key.revision < key.revision }) ?? true else { continue }
       let delay = key.writtenAt.flatMap { writtenAt in wall.map { $0 - writtenAt } }
       let delays = (known[key.stamp.node]?.delays ?? []) + [delay].compactMap(\.self)
@@ -61,45 +57,41 @@ package struct Membership: Sendable {
     }
   }
 
-  /// How far the clock of each node is behind this one's, ahead when below zero: the fastest of the
-  /// last few keys says it best.
+  /// How far each node's clock is behind this one's, negative when ahead: the fastest of the last
+  /// few keys.
   package func clockDifferences(at now: Instant) -> [String: Interval] {
     known.filter { now - $0.value.since < length && $0.value.delays.count == Self.delayCount }
       .compactMapValues { $0.delays.min() }
   }
 
-  /// The nodes that are at work, this one aside, by their numbers.
+  /// The other nodes at work, by number.
   package func alive(at now: Instant) -> [Key] {
     known.values.filter { now - $0.since < length }.map(\.key)
       .sorted { $0.report.number < $1.report.number }
   }
 
-  /// All nodes that have a key, and how long it has not changed.
+  /// All nodes with a key, and its age since the last change.
   package func all(at now: Instant) -> [(key: Key, age: Interval)] {
     known.values.map { ($0.key, now - $0.since) }
       .sorted { $0.0.report.number < $1.0.report.number }
   }
 }
 
-/// Where what is meant for a stripe goes.
+/// Where a stripe's traffic goes.
 package enum StripeRoute: Hashable, Sendable {
   case here
-  /// The node with this number has it.
   case node(UInt16)
-  /// It is on its way to somebody: what comes for it waits.
+  /// Between two owners: traffic waits.
   case moving
-  /// Nobody has it.
   case nobody
 }
 
-/// All nodes that are at work, as one of them sees it. What it does next follows from that alone,
-/// so that nodes that see the same do not get in each other's way; those that do not are kept apart
-/// by `SubjectWriter`.
+/// The nodes at work as one of them sees it. Its next step follows from that alone, so nodes with
+/// the same view do not collide; `SubjectWriter` keeps the others apart.
 package struct ClusterView: Sendable {
   package enum Step: Hashable, Sendable {
-    /// Nobody has the stripe, or it was offered: take it.
     case claim(Int)
-    /// Let the stripe go, so that the node of this run takes it.
+    /// Release the stripe, for the node of this run.
     case offer(Int, to: UInt64)
   }
 
@@ -113,11 +105,8 @@ package struct ClusterView: Sendable {
   private let nodes: [Node]
   private let due: Set<UInt8>
 
-  /// - Parameters:
-  ///   - run: this node's.
-  ///   - report: what this node says of itself at this moment.
-  ///   - others: the nodes at work, this one aside.
-  ///   - due: of the stripes that this node could not read, those that it is to try again.
+  /// `run` and `report` are this node's, `others` the other nodes at work, `due` unreadable stripes
+  /// to try again.
   package init(
     stripeCount: Int, run: UInt64, report: NodeReport, others: [Membership.Key],
     due: Set<UInt8> = []
@@ -129,28 +118,26 @@ package struct ClusterView: Sendable {
       .sorted { $0.report.number < $1.report.number }
   }
 
-  /// What this node does next; nil when all is as it should be.
-  ///
-  /// Nothing while a node is at work that does not say what it has in words that this one knows.
+  /// This node's next step; nil when there is none, or while a node at work has a report that this
+  /// one cannot read.
   package var step: Step? {
     guard nodes.allSatisfy({ $0.report.form != NodeReport.unreadable.form }) else { return nil }
     if let stripe = claims.first { return .claim(stripe) }
     return offer ?? due.first { holding(of: Int($0)) == nil }.map { .claim(Int($0)) }
   }
 
-  /// Stripes that nobody has, because whoever has tried could not read them.
+  /// Free stripes that some node could not read.
   package var unread: Set<Int> {
     let named = Set(nodes.flatMap(\.report.unread).map(Int.init))
     return named.filter { $0 < stripeCount && holding(of: $0) == nil }
   }
 
-  /// Whether somebody has each stripe.
   package var isComplete: Bool {
     routes.allSatisfy { $0 != .nobody && $0 != .moving }
   }
 
-  /// Of what this node could not read, what it is to try again: one node does for each, and not
-  /// one that drains.
+  /// Unreadable stripes that this node tries again: one node does so for each, and none that
+  /// drains.
   package var retries: Set<UInt8> {
     guard !me.report.isDraining else { return [] }
     return Set(me.report.unread).filter { stripe in
@@ -161,8 +148,7 @@ package struct ClusterView: Sendable {
 
   // MARK: Taking
 
-  /// The stripes that nobody has and that fall to this node, one after the other to whoever has
-  /// fewest.
+  /// Free stripes that fall to this node; each goes to the node with the fewest.
   private var claims: [Int] {
     let takers = takers
     guard takers.contains(where: { $0.run == me.run }) else { return [] }
@@ -177,14 +163,14 @@ package struct ClusterView: Sendable {
         }?
         .run
       guard let run else { return mine }
-      // What was offered counts as its taker's already.
+      // An offer counts as its taker's already.
       if offered(stripe) == nil { loads[run, default: 0] += 1 }
       if run == me.run { mine.append(stripe) }
     }
     return mine
   }
 
-  /// Who may take stripes: all that do not drain; everybody where all do.
+  /// Nodes that may claim: those that do not drain, or all when all do.
   private var takers: [Node] {
     let staying = nodes.filter(mayTake)
     return staying.isEmpty ? nodes : staying
@@ -194,8 +180,8 @@ package struct ClusterView: Sendable {
     !node.report.isDraining && node.report.form == NodeReport.form && !isBehind(node)
   }
 
-  /// Whether a node says that it has what another one has taken since. It is dead, which this node
-  /// cannot know before the lease is over, or does not know it yet.
+  /// Whether a node reports a stripe that another has claimed since: it is dead, or does not know
+  /// yet.
   private func isBehind(_ node: Node) -> Bool {
     node.report.holdings.contains { holding(of: Int($0.stripe))?.node.run != node.run }
   }
@@ -210,7 +196,7 @@ package struct ClusterView: Sendable {
     return found
   }
 
-  /// The run that a stripe which nobody holds was offered to, when that is still there.
+  /// The run a free stripe was offered to, if still at work.
   private func offered(_ stripe: Int) -> UInt64? {
     for node in nodes {
       for offer in node.report.offers where Int(offer.stripe) == stripe {
@@ -220,7 +206,7 @@ package struct ClusterView: Sendable {
     return nil
   }
 
-  /// How many stripes a node has or is about to get.
+  /// Stripes that a node has or is about to get.
   private func load(of node: Node) -> Int {
     (0..<stripeCount).count { stripe in
       holding(of: stripe).map { $0.node.run == node.run && $0.holding.phase != .leaving }
@@ -230,8 +216,8 @@ package struct ClusterView: Sendable {
 
   // MARK: Giving
 
-  /// The next stripe that this node gives away, one at a time: for as long as somebody has two
-  /// fewer, or while it drains. What nobody has comes first: that goes to whoever has fewer.
+  /// The next stripe to give away, one at a time, while another node has two fewer or this one
+  /// drains. Free stripes come first: they go to the node with the fewest.
   private var offer: Step? {
     guard me.report.offers.isEmpty, !isBehind(me),
       !me.report.holdings.contains(where: { $0.phase == .leaving }),
@@ -245,14 +231,13 @@ package struct ClusterView: Sendable {
     return .offer(stripe, to: least.run)
   }
 
-  /// Whether somebody is about to take it.
+  /// Whether a node is about to claim it.
   private func isVacant(_ stripe: Int) -> Bool {
     routes[stripe] == .nobody && !unread.contains(stripe)
   }
 
   // MARK: Routes
 
-  /// Where what is meant for each stripe goes.
   package var routes: [StripeRoute] {
     (0..<stripeCount).map { stripe in
       guard let (node, holding) = holding(of: stripe) else {

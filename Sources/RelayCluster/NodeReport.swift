@@ -1,13 +1,12 @@
 package import RelayRecording
 
-/// What a node says of itself in its key, with every renewal of its lease.
+/// A node's report in its key, written with every renewal of its lease.
 package struct NodeReport: Hashable, Sendable {
-  /// What a node does with a stripe that is its own.
+  /// The state of a stripe on its owner.
   package enum Phase: UInt8, CaseIterable, Sendable {
-    /// It is being read; what comes for it waits.
+    /// Being read; traffic waits.
     case loading
     case live
-    /// It is being let go, for somebody else.
     case leaving
   }
 
@@ -23,7 +22,7 @@ package struct NodeReport: Hashable, Sendable {
     }
   }
 
-  /// A stripe that the node has let go, and the run of the node that is to take it.
+  /// A released stripe, and the run of the node that is to claim it.
   package struct Offer: Hashable, Sendable {
     package var stripe: UInt8
     package var run: UInt64
@@ -34,21 +33,21 @@ package struct NodeReport: Hashable, Sendable {
     }
   }
 
-  /// What nodes tell each other changes with this: a node of another form is no one to hop to.
+  /// Version of nodes' messages: nodes of different forms do not exchange hops.
   package static let form: UInt16 = 3
 
-  /// 0 where the report cannot be read: what the node has is not known then.
+  /// 0 when the report is unreadable and its holdings are unknown.
   package var form = Self.form
   /// The node in addresses of streams.
   package var number: UInt16
   package var loopCount: UInt16
-  /// It takes no stripes, and gives its own away.
+  /// The node claims no stripes and gives its own away.
   package var isDraining = false
   package var holdings: [Holding] = []
   package var offers: [Offer] = []
-  /// Stripes that it could not read, and tries again after a pause.
+  /// Stripes that it could not read and tries again after a pause.
   package var unread: [UInt8] = []
-  /// Where it listens, for people.
+  /// Addresses, for people.
   package var provider = ""
   package var device = ""
   package var admin = ""
@@ -58,7 +57,7 @@ package struct NodeReport: Hashable, Sendable {
     self.loopCount = loopCount
   }
 
-  /// What another version says, in a form that this one does not know.
+  /// Stands for a report of another version.
   package static let unreadable = {
     var report = NodeReport(number: 0, loopCount: 0)
     report.form = 0

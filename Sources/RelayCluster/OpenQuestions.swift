@@ -2,8 +2,7 @@ import Dispatch
 import NATS
 import Synchronization
 
-/// Questions whose answers have not all come yet, by the numbers that the answers carry. On the way
-/// anything may be lost, so every question has an end.
+/// Questions still waiting for their answers, by number. Each ends: messages may be lost.
 final class OpenQuestions: Sendable {
   private struct Question {
     let isLast: @Sendable (NATSMessage) -> Bool
@@ -18,16 +17,13 @@ final class OpenQuestions: Sendable {
   }
 
   private let state = Mutex(State())
-  /// Bytes that are kept of one answer: longer ones are none.
+  /// Longer answers count as none.
   private let limitBytes: Int
 
   init(limitBytes: Int = .max) { self.limitBytes = limitBytes }
 
-  /// The number of a question that is asked now.
-  ///
-  /// - Parameters:
-  ///   - isLast: whether the answer is complete with a message.
-  ///   - done: told the answer, once, on any thread; nil when none comes in time.
+  /// Registers a question and returns its number. `isLast` tells whether a message completes the
+  /// answer; `done` is called once, on any thread, with nil when no answer comes in time.
   func open(
     within length: DispatchTimeInterval, isLast: @escaping @Sendable (NATSMessage) -> Bool,
     _ done: @escaping @Sendable ([NATSMessage]?) -> Void
@@ -41,7 +37,6 @@ final class OpenQuestions: Sendable {
     return number
   }
 
-  /// A message of an answer has come.
   func hear(_ message: NATSMessage, to number: UInt64) {
     let question = state.withLock { state -> Question? in
       guard var question = state.questions.removeValue(forKey: number) else { return nil }

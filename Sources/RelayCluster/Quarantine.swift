@@ -1,6 +1,6 @@
 package import Primitives
 
-/// Stripes that this node could not read, and when it tries each of them again: the pause grows. A
+/// Stripes that this node could not read, and when to try each again, after growing pauses. A
 /// value.
 package struct Quarantine: Hashable, Sendable {
   private struct Entry: Hashable {
@@ -15,10 +15,9 @@ package struct Quarantine: Hashable, Sendable {
 
   package init() {}
 
-  /// What the others are told.
   package var stripes: [UInt8] { entries.keys.sorted() }
 
-  /// It could not be read, this time too; how long it is left alone.
+  /// Records that a stripe could not be read; returns the pause.
   package mutating func add(_ stripe: UInt8, at now: Instant) -> Interval {
     let doubled = entries[stripe].map { $0.pause + $0.pause } ?? Self.firstPause
     let pause = min(doubled, Self.longestPause)
@@ -26,12 +25,11 @@ package struct Quarantine: Hashable, Sendable {
     return pause
   }
 
-  /// Leaves the others to somebody else.
+  /// Drops all stripes but these.
   package mutating func keep(_ stripes: Set<UInt8>) {
     entries = entries.filter { stripes.contains($0.key) }
   }
 
-  /// Those whose pause is over.
   package func due(at now: Instant) -> Set<UInt8> {
     Set(entries.filter { $0.value.until <= now }.keys)
   }

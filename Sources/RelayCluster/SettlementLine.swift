@@ -1,8 +1,8 @@
 import DequeModule
 package import RelayStore
 
-/// A shard's records in the order in which it gave them out. They settle in any order, by stripes;
-/// the shard is told of a record when all before it have settled.
+/// A shard's records in order. They settle in any order, by stripe; the shard is told of a record
+/// once all before it have settled.
 package struct SettlementLine: Sendable {
   private enum Fate {
     case open
@@ -12,20 +12,20 @@ package struct SettlementLine: Sendable {
 
   private let shard: Int
   private var records: Deque<(sequence: UInt64, fate: Fate)> = []
-  /// How many have left the line.
+  /// Records that have left the line.
   private var left: UInt64 = 0
 
   package init(shard: Int) { self.shard = shard }
 
   package var count: Int { records.count }
 
-  /// Adds a record at the end; returns its place, by which it is settled.
+  /// Appends a record; returns its place, by which it is settled.
   package mutating func add(_ sequence: UInt64) -> UInt64 {
     records.append((sequence, .open))
     return left + UInt64(records.count - 1)
   }
 
-  /// It is safe, or nobody needs it; or it is not going to be. Returns its sequence, the first
+  /// Settles a record: persisted or no longer needed, or failed. Returns its sequence, the first
   /// time.
   @discardableResult
   package mutating func settle(_ place: UInt64, isPersisted: Bool) -> UInt64? {
@@ -34,7 +34,7 @@ package struct SettlementLine: Sendable {
     return records[Int(place - left)].sequence
   }
 
-  /// What the shard can be told now.
+  /// Appends what the shard can be told now.
   package mutating func reportSettled(into outcomes: inout [Journal.Outcome]) {
     while let first = records.first, first.fate != .open {
       var last = first.sequence

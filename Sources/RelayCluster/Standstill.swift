@@ -1,13 +1,12 @@
 package import Primitives
 
-/// Whether a process stood still for so long that its lease, which is renewed each third of it, may
-/// have run out: then all that it had may be somebody else's, and it has to look before it says
-/// anything. A value.
+/// Whether the process stood still so long that its lease, renewed every third of its length, may
+/// have run out: it must look at the cluster before it sends anything. A value.
 package struct Standstill: Hashable, Sendable {
   private let length: Interval
-  /// When it last went on; nil before it began and after it has ended.
+  /// The last turn; nil before the start and after the end.
   private var turnAt: Instant?
-  /// How often it has stood still, and after which of these it has looked.
+  /// Standstills, and the last one after which the node has looked.
   package private(set) var count = 0
   private var lookedAfter = 0
 
@@ -20,7 +19,7 @@ package struct Standstill: Hashable, Sendable {
 
   private func hasStopped(at now: Instant) -> Bool { turnAt.map { now - $0 >= length } ?? false }
 
-  /// What was seen since then was dealt with.
+  /// What was seen since that standstill was handled.
   package mutating func looked(after count: Int) { lookedAfter = max(lookedAfter, count) }
 
   package func isStill(at now: Instant) -> Bool { lookedAfter < count || hasStopped(at: now) }

@@ -1,23 +1,19 @@
 package import RelayRecording
 
-/// What the messages of a stripe, read or written in their order, have made.
+/// A stripe's state, made by its messages in order.
 package struct StripeContents: Sendable {
   package private(set) var state: StripeState
-  /// The highest sequence of a record that was ever on the stripe.
   package var highest: UInt64 = 0
-  /// A snapshot of which these parts have been read. It counts when it is complete: what it stands
-  /// for is purged afterwards.
+  /// A snapshot being read. It counts once complete: only then is what it replaces purged.
   private var draft: (state: StripeState, first: UInt64, parts: UInt32, bytes: Int)?
   private let empty: StripeState
-  /// Whether the state is that of all messages up to the last one: none of them is missing, but for
-  /// those that a snapshot behind them stands for.
+  /// Whether no message up to the last is missing, other than those that a later snapshot replaces.
   package private(set) var isWhole = true
-  /// The last message that was read, and who wrote it.
+  /// The last message read, and its writer.
   package private(set) var last: UInt64 = 0
   package private(set) var stamp: Stamp?
-  /// Of batches that no snapshot stands for.
+  /// Of batches since the last snapshot.
   package private(set) var bytesSinceSnapshot = 0
-  /// Of the last snapshot, and how many notifications it has.
   package private(set) var snapshotBytes = 0
   package private(set) var snapshotCount = 0
 
@@ -26,7 +22,7 @@ package struct StripeContents: Sendable {
     state = empty
   }
 
-  /// - Parameter previous: the message before it on the stripe, as it says; nil when it does not.
+  /// - Parameter previous: the stripe's message before it, by its header; nil when it does not say.
   package mutating func read(
     _ bytes: [UInt8], at sequence: UInt64, after previous: UInt64? = nil
   ) throws(CodecError) {
@@ -37,9 +33,8 @@ package struct StripeContents: Sendable {
     add(message, bytes: bytes.count, at: sequence)
   }
 
-  /// A message is on the stripe. Returns where a snapshot begins that is complete with it.
-  ///
-  /// - Parameter isOwn: whether a snapshot was made of this state.
+  /// Adds a stored message. Returns where a snapshot begins that it completes; `isOwn` if made of
+  /// this state.
   @discardableResult
   package mutating func add(
     _ message: StripeMessage, bytes: Int, at sequence: UInt64, isOwn: Bool = false

@@ -3,15 +3,14 @@ package import RelayCore
 package import RelayRecording
 package import RelayStore
 
-/// Who wrote a message, and which of its messages on that subject it is.
+/// The writer of a message, and the message's number.
 package struct Stamp: Hashable, Sendable {
   /// The node's name, for people.
   package var node: String
-  /// The run of that node: a number by chance, so that no two share it.
+  /// The node's run: random, so unique.
   package var run: UInt64
-  /// Each owner's is one above that of the owner before.
+  /// Rises by one with each owner.
   package var epoch: UInt64
-  /// Rises from message to message of the run.
   package var number: UInt64
 
   package init(node: String, run: UInt64, epoch: UInt64 = 0, number: UInt64 = 0) {
@@ -22,23 +21,22 @@ package struct Stamp: Hashable, Sendable {
   }
 }
 
-/// What is on a stripe: batches of records, and snapshots of all that the ones before have made.
-///
-/// A message is its head and then its entries, by the codec of recordings; a byte that says which
-/// form that is comes first. Who changes the codec of what is in here changes `form`.
+/// A message on a stripe: a batch of records, or part of a snapshot of everything before. The
+/// form's byte, the head, the entries, by the codec of recordings; changing that codec changes
+/// `form`.
 package struct StripeMessage: Hashable, Sendable {
   package enum Kind: Hashable, Sendable {
     case batch
-    /// One part of so many that belong together, one behind the other, from 0.
+    /// One of so many consecutive parts, from 0.
     case snapshot(part: UInt32, of: UInt32)
   }
 
-  /// In every message, so that the last one of a subject, which is never purged, says all that its
-  /// next owner has to know.
+  /// In every message: a subject's last one, which is never purged, tells the next owner all it
+  /// needs.
   package struct Head: Hashable, Sendable {
     package var stamp: Stamp
     package var kind = Kind.batch
-    /// The highest sequence of a record that was ever on this stripe.
+    /// The highest record sequence ever on this stripe.
     package var highest: UInt64 = 0
     /// The writer's time, for tokens that another one replaces.
     package var writtenAt: Instant
@@ -54,7 +52,7 @@ package struct StripeMessage: Hashable, Sendable {
   }
 
   static let form: UInt8 = 3
-  /// What the engine keeps beside the bytes: subject, headers, and its own.
+  /// What the engine stores beside the bytes: subject, headers, its own data.
   static let overheadBytes = 160
 
   package var head: Head
@@ -80,17 +78,15 @@ package struct StripeMessage: Hashable, Sendable {
   }
 }
 
-/// One thing that is remembered, or not any more.
+/// One addition to a stripe's state, or removal from it.
 package enum JournalEntry: Hashable, Sendable {
-  /// What a shard has asked for.
   case record(JournalRecord)
-  /// These notifications are not needed any more.
   case forgotten([UInt64])
-  /// In snapshots: what there was of devices, apps, aliases and notifications.
+  /// In snapshots: devices, apps, aliases and notifications.
   case restored(RestoredRecord)
   /// In snapshots: an unregistered token with its place in the listing.
   case listed(FeedbackItem)
-  /// In a node's key: what it says of itself.
+  /// In a node's key: its report.
   case report(NodeReport)
 }
 

@@ -2,21 +2,19 @@ import Primitives
 package import RelayCore
 package import RelayStore
 
-/// Makes the states of all stripes of what a local journal has.
+/// Sorts a local journal into the states of all stripes.
 ///
-/// 1. Each record goes to the stripe where a node that takes it looks for it.
-/// 2. A push to a token that a device has brought along is with that device. The local journal says
-///    so only by the token: what `Shard.restore` finds out with all shards, this does beforehand.
-/// 3. Notifications get new numbers, lower than those of any run of a node.
+/// 1. Each record goes to the stripe where its owner looks for it.
+/// 2. A push to a token that a device has brought along goes with that device. The local journal
+///    has only the token; `Shard.restore` sorts that out with all shards, this type beforehand.
+/// 3. Notifications get new numbers, below those of any node's run.
 package struct StripeSorter {
   package private(set) var states: [StripeState]
   package var counts = JournalCounts()
-  /// The highest number of a notification.
+  /// The highest notification number.
   package private(set) var lastSequence: UInt64 = 0
   private let partitionCount: Int
-  /// The apps that have a token of their own.
   private var registered: Set<OwnToken> = []
-  /// Whose those tokens are.
   private var owners: [DeviceToken: DeviceID] = [:]
 
   package init(empty: StripeState, stripes: Int, partitions: Int) {
@@ -24,8 +22,8 @@ package struct StripeSorter {
     partitionCount = partitions
   }
 
-  /// Takes the next record: apps before aliases, both before notifications, those in the order of
-  /// their acceptance.
+  /// Adds the next record: apps before aliases, both before notifications, those in order of
+  /// acceptance.
   package mutating func add(_ record: RestoredRecord) {
     switch record {
     case .device:
@@ -40,7 +38,7 @@ package struct StripeSorter {
       place(record)
     case .spent: place(record)
     case .alias(let own):
-      // A grant that no registration confirms is none, as at the start of a relay on its own.
+      // A grant that no registration confirms does not count, as at a single relay's start.
       guard registered.contains(own) else { return }
       counts.ownTokens += 1
       owners[own.token] = own.device
@@ -56,8 +54,7 @@ package struct StripeSorter {
     }
   }
 
-  /// Takes the next unregistered token, oldest first. It stands with its token: whose it was nobody
-  /// knows any more.
+  /// Adds the next unregistered token, oldest first, by the token: its device is no longer known.
   package mutating func add(_ item: FeedbackItem) {
     counts.unregisteredTokens += 1
     states[stripe(ofKey: item.token.routingKey)].apply(

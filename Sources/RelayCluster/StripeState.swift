@@ -3,9 +3,8 @@ package import RelayCore
 import RelayRecording
 package import RelayStore
 
-/// What the messages of a stripe have made, one after the other: what SQLite's tables are for the
-/// local journal (`Schema`), in memory. Notifications are shared with the shards, which have them
-/// as well.
+/// A stripe's state in memory, as SQLite's tables are the local journal's (`Schema`). Notifications
+/// share storage with the shards'.
 package struct StripeState: Sendable {
   private struct StoredDevice {
     var secret: SecretHash
@@ -19,11 +18,10 @@ package struct StripeState: Sendable {
 
   private struct StoredNotification {
     var notification: Notification
-    /// When it reached the device over an alias: then it is with the device, not with the token.
+    /// Set when it arrived over an alias: then it belongs to the device, not the token.
     var device: DeviceID?
     var acceptedAt: Instant
-    /// Of the entry that it came with. What was accepted later has a higher one, whatever the
-    /// sequences of several runs are.
+    /// Of its entry: orders notifications by acceptance across runs.
     var position: Int64
 
     func record(_ sequence: UInt64) -> RestoredRecord {
@@ -36,32 +34,28 @@ package struct StripeState: Sendable {
 
   private var devices: [DeviceID: StoredDevice] = [:]
   private var apps: [BudgetKey: StoredApp] = [:]
-  /// What they have used, and what apps that were removed had.
+  /// What they have used, removed apps included.
   private var budgets: [BudgetKey: RateLimit.State] = [:]
   private var aliases: [DeviceToken: OwnToken] = [:]
   private var notifications: [UInt64: StoredNotification] = [:]
-  /// Which of them came over an alias, by their tokens.
+  /// Those that arrived over an alias, by token.
   private var forwarded: [DeviceToken: Set<UInt64>] = [:]
-  /// Unregistered tokens, oldest first, and which they are.
+  /// Unregistered tokens, oldest first, and their positions.
   private var gone: [FeedbackItem] = []
   private var goneTokens: [DeviceToken: Int64] = [:]
-  /// Tokens that apps of these devices have brought along.
+  /// Tokens that these devices' apps have registered.
   private var ownTokens: Set<DeviceToken> = []
-  /// Unregistered tokens that are remembered, give or take 2 per cent.
+  /// Most unregistered tokens, give or take 2 per cent.
   private let feedbackLimit: Int
 
   package init(feedbackLimit: Int) { self.feedbackLimit = feedbackLimit }
 
-  /// Of all notifications.
   package var notificationCount: Int { notifications.count }
   package var sequences: some Collection<UInt64> { notifications.keys }
 
-  /// Whether an app has brought this token along.
   package func hasOwn(_ token: DeviceToken) -> Bool { ownTokens.contains(token) }
 
-  /// Takes over what a message says.
-  ///
-  /// - Parameter sequence: of the message in the stream; all `position`s follow from it.
+  /// Applies a message; all `position`s follow from its `sequence` in the stream.
   package mutating func apply(_ message: StripeMessage, at sequence: UInt64) {
     for (index, entry) in message.entries.enumerated() {
       apply(
@@ -69,8 +63,8 @@ package struct StripeState: Sendable {
     }
   }
 
-  /// The place of an entry of a message among all entries, by which tokens are listed and
-  /// notifications ordered: 2^43 messages have room for 2^20 entries each.
+  /// An entry's place among all entries, which orders listed tokens and notifications: 2^43
+  /// messages of 2^20 entries each.
   package static func position(of sequence: UInt64, _ index: Int = 0) -> Int64 {
     Int64(clamping: sequence &<< 20 | UInt64(min(index, 1 << 20 - 1)))
   }
@@ -98,7 +92,7 @@ package struct StripeState: Sendable {
       let key = BudgetKey(device: device, topic: topic)
       let older = apps[key]?.token
       if let older, older != token {
-        // The app brought another token along; the one before is dead from now on.
+        // The app registered another token; the old one is dead from now on.
         ownTokens.remove(older)
         forgetForwarded(older, to: device)
         list(FeedbackItem(position: position, token: older, topic: topic, at: writtenAt))
@@ -151,7 +145,7 @@ package struct StripeState: Sendable {
     budgets[key] = budget == RateLimit.State() ? nil : budget
   }
 
-  /// Apps with what they have used, and what others had that are not there now.
+  /// Apps with what they have used, and the usage of removed ones.
   private func replayApps(_ item: (RestoredRecord) -> Void) {
     for (key, app) in apps {
       item(
@@ -184,15 +178,15 @@ package struct StripeState: Sendable {
     if forwarded[token]?.isEmpty == true { forwarded[token] = nil }
   }
 
-  /// The app that has the token has it from now on, or has it no longer: what reached the device
-  /// over it before is for an app that is gone, even if the same one should get it again.
+  /// Forgets what reached the device over a token that its app now has, or no longer has: those
+  /// pushes were for an app that is gone, even if the same one gets the token again.
   private mutating func forgetForwarded(_ token: DeviceToken, to device: DeviceID) {
     for sequence in forwarded[token] ?? [] where notifications[sequence]?.device == device {
       forget(sequence)
     }
   }
 
-  /// Where the notifications of all these are, in the order of their acceptance.
+  /// The notifications of all states, in order of acceptance.
   private static func places(
     in states: [StripeState]
   ) -> [(position: Int64, sequence: UInt64, state: Int)] {
@@ -203,7 +197,7 @@ package struct StripeState: Sendable {
 
   // MARK: The listing
 
-  /// A token that was listed before is listed anew, behind all others.
+  /// Lists a token behind all others, also one listed before.
   private mutating func list(_ item: FeedbackItem) {
     unlist(item.token)
     goneTokens[item.token] = item.position
@@ -215,14 +209,13 @@ package struct StripeState: Sendable {
 
   private mutating func unlist(_ token: DeviceToken) {
     guard let position = goneTokens.removeValue(forKey: token) else { return }
-    // Several of one message may have the same place: those behind the 2^20th.
+    // Entries of one message beyond the 2^20th share a place.
     for index in firstListed(behind: position - 1)..<gone.count where gone[index].token == token {
       gone.remove(at: index)
       return
     }
   }
 
-  /// Where in the listing those behind a position begin.
   private func firstListed(behind position: Int64) -> Int {
     var (low, high) = (0, gone.count)
     while low < high {
@@ -234,8 +227,7 @@ package struct StripeState: Sendable {
 
   // MARK: All of it
 
-  /// Everything as entries that make the same of an empty state; each is handed out once, and
-  /// notifications in the order of their acceptance.
+  /// Emits entries that rebuild this state from an empty one; notifications in order of acceptance.
   package func snapshot(_ add: (JournalEntry) -> Void) {
     for (id, device) in devices {
       add(.restored(.device(id, device.secret, budget: device.budget)))
@@ -249,7 +241,7 @@ package struct StripeState: Sendable {
     }
   }
 
-  /// The same, cut where a message has so many bytes.
+  /// The same, cut into messages of this size.
   package func snapshot(messageBytes: Int) -> [[JournalEntry]] {
     var (parts, part): ([[JournalEntry]], [JournalEntry]) = ([], [])
     var writer = ByteWriter()
@@ -264,8 +256,7 @@ package struct StripeState: Sendable {
     return parts + [part]
   }
 
-  /// What the shards are to be told, in the order that `RestoredRecord` promises, of all stripes
-  /// together.
+  /// Replays all stripes together, in the order that `RestoredRecord` promises.
   package static func replay(_ states: [StripeState], _ item: (RestoredRecord) -> Void) {
     for state in states {
       for (id, device) in state.devices {
@@ -285,8 +276,8 @@ package struct StripeState: Sendable {
     }
   }
 
-  /// Unregistered tokens of all stripes. One that a device has brought along may have been
-  /// unregistered on one stripe and be registered on another by now: then it is not listed.
+  /// Unregistered tokens of all stripes. One unregistered on one stripe may be registered on
+  /// another by now: then it is not listed.
   package static func feedback(
     _ states: [StripeState], after position: Int64, through end: Int64, limit: Int
   ) -> [FeedbackItem] {

@@ -3,22 +3,18 @@ package import Primitives
 import RelayCore
 import RelayRecording
 
-/// What waits to be written to one stripe, what is on its way, and what is there. A value.
+/// What waits for one stripe, what is on its way, and what is stored. A value. While a batch is on
+/// its way, the next one collects: the slower the engine, the larger the batches.
 ///
-/// While a batch is on its way, the next one collects: the slower the engine, the larger the
-/// batches.
-///
-/// 1. A record settles once: persisted when the engine has it or nobody needs it any more, failed
-///    when nobody can say for `patience` whether it will be there, or the stripe is somebody
-///    else's.
-/// 2. What was settled as failed and turns out to be there is forgotten by the next batch.
-/// 3. The state is what the messages that the engine has have made.
+/// 1. A record settles once: persisted when the engine has it or it is no longer needed; failed
+///    when its fate is unknown for `patience`, or another node owns the stripe.
+/// 2. A record that settled as failed and is stored after all is forgotten by the next batch.
+/// 3. The state is made by the messages that the engine has.
 package struct StripeWriter: Sendable {
-  /// Who is to be told what has become of an entry.
+  /// Who hears the outcome of an entry.
   package enum Ticket: Hashable, Sendable {
     /// A shard's record, by its place in the line.
     case record(shard: Int, place: UInt64)
-    /// The message by which a node takes the stripe.
     case claim
     case nobody
   }
@@ -26,27 +22,26 @@ package struct StripeWriter: Sendable {
   package enum Effect: Sendable {
     case subject(SubjectWriter.Effect)
     case settled(Ticket, isPersisted: Bool)
-    /// The engine has a message of so many of each.
+    /// The engine has a message with so many of each.
     case written(records: Int, forgets: Int)
-    /// All of this is to be written: `write(_:of:)` takes it, cut to messages. Elsewhere, for it
-    /// may take long.
+    /// Make a snapshot of this, for `write(_:of:)`; not on this queue, for it may take long.
     case snapshot(StripeState, number: UInt64, messageBytes: Int)
-    /// What is before this sequence is in a snapshot behind it.
+    /// A snapshot has replaced what is before this sequence.
     case purge(below: UInt64)
   }
 
   package struct Configuration: Hashable, Sendable {
     /// How long a record that may linger waits for its forget ("commit or ack").
     package var linger = Interval.milliseconds(2)
-    /// How long forgets wait for a batch to go along with.
+    /// How long forgets wait for a batch to join.
     package var forgetDelay = Interval.milliseconds(50)
-    /// Bytes of a message at which it is cut: what is one entry more must fit the engine.
+    /// Bytes at which a message is cut: one more entry must fit the engine.
     package var messageBytes = 900_000
-    /// How long a batch may be without an answer before what waits is refused.
+    /// How long a batch may go unanswered before waiting records are refused.
     package var patience = Interval.seconds(2)
-    /// Bytes of batches after which a snapshot is made, when they are twice its own size, too.
+    /// Bytes of batches, and at least twice the last snapshot's, that make a snapshot due.
     package var snapshotBytes = 4 << 20
-    /// Bytes that the stripe may have on the engine; nil for as many as there is room for.
+    /// The stripe's room on the engine in bytes; nil for no limit.
     package var roomBytes: Int?
 
     package init() {}
@@ -59,7 +54,6 @@ package struct StripeWriter: Sendable {
     var mayLinger: Bool
   }
 
-  /// A message in the making, and then on its way.
   private struct Flight {
     var message: StripeMessage
     var tickets: [Ticket] = []
@@ -83,34 +77,32 @@ package struct StripeWriter: Sendable {
   private var stamp: Stamp
   package private(set) var subject: SubjectWriter
   package private(set) var contents: StripeContents
-  /// Whether the engine has taken a message: before, the stripe may be somebody else's.
+  /// Whether the engine has stored a message: until then another node may own the stripe.
   package private(set) var isOurs = false
-  /// In the order in which they came; nil where nobody needs it any more, but never first.
+  /// In order of arrival; nil where no longer needed, but never at the front.
   private var waiting: Deque<Waiting?> = []
-  /// How many have left `waiting`.
+  /// Entries that have left `waiting`.
   private var left = 0
-  /// Of those that wait, how many may not linger.
   private var urgentCount = 0
-  /// Where notifications wait, by their sequences; counted from the first that ever waited.
+  /// Where notifications wait, by sequence; counted from the first entry ever.
   private var places: [UInt64: Int] = [:]
   private var forgets: [UInt64] = []
   private var forgetsDueAt = Instant.never
   private var flight: Flight?
-  /// Which snapshot is being made; then nothing else is written.
+  /// The snapshot being made; meanwhile nothing is written.
   private var making: UInt64?
-  /// Parts of a snapshot that are still to be written, of so many.
+  /// Parts of a snapshot still to write, of `partCount`.
   private var parts: [[JournalEntry]] = []
   private var partCount: UInt32 = 0
-  /// Set while what comes is refused: since what is on its way has had no answer for too long.
+  /// Set while new records are refused, because the message on its way has gone unanswered for too
+  /// long.
   package private(set) var isFailing = false
-  /// What nobody will submit again, for when the engine is back.
+  /// Entries that will not be submitted again, kept until the engine is back.
   package private(set) var owed: [JournalEntry] = []
-  /// Records that were forgotten before they were written.
+  /// Records forgotten before they were written.
   package private(set) var skippedCount = 0
 
-  /// - Parameters:
-  ///   - stamp: the owner, with the epoch of its ownership and the number of its first message.
-  ///   - contents: all of what is on the stripe.
+  /// `stamp` has the owner's epoch and its first message's number, `contents` the whole stripe.
   package init(
     stamp: Stamp, contents: StripeContents, configuration: Configuration = Configuration()
   ) {
@@ -122,21 +114,18 @@ package struct StripeWriter: Sendable {
 
   package var isLost: Bool { subject.isLost }
 
-  /// Writes the message by which the owner takes the stripe.
   package mutating func claim(at now: Instant, wall: Instant) -> [Effect] {
     var message = begin(.batch, at: now, wall)
     message.tickets = [.claim]
     return [send(message, at: now)]
   }
 
-  /// When there is something to do.
   package var deadline: Instant? {
     if isLost { return nil }
     guard subject.isIdle else {
       guard let flight, !isFailing else { return subject.deadline }
       return min(subject.deadline ?? .never, flight.begunAt + configuration.patience)
     }
-    // Not idle either.
     if making != nil { return .never }
     if !parts.isEmpty { return Instant(milliseconds: .min) }
     guard owed.isEmpty else { return Instant(milliseconds: .min) }
@@ -144,13 +133,13 @@ package struct StripeWriter: Sendable {
     return due == .never ? nil : due
   }
 
-  /// What the engine has not said to have yet.
+  /// What the engine has not confirmed yet.
   package struct Lag: Hashable, Sendable {
-    /// Entries that somebody waits for, of the message on its way and behind it.
+    /// Awaited entries, on their way and behind.
     package var entries = 0
     /// Of the message on its way.
     package var bytes = 0
-    /// How long the oldest has waited.
+    /// Since the oldest was submitted.
     package var age = Interval.milliseconds(0)
 
     package init() {}
@@ -174,7 +163,6 @@ package struct StripeWriter: Sendable {
 
   // MARK: In
 
-  /// Takes in an entry to be written.
   package mutating func submit(
     _ entry: JournalEntry, _ ticket: Ticket, mayLinger: Bool = false, at now: Instant,
     into effects: inout [Effect]
@@ -191,7 +179,6 @@ package struct StripeWriter: Sendable {
     waiting.append(Waiting(entry: entry, ticket: ticket, arrivedAt: now, mayLinger: mayLinger))
   }
 
-  /// A notification is not needed any more.
   package mutating func forget(_ sequence: UInt64, at now: Instant, into effects: inout [Effect]) {
     guard let place = places.removeValue(forKey: sequence), let record = waiting[place - left]
     else {
@@ -205,7 +192,6 @@ package struct StripeWriter: Sendable {
     effects.append(.settled(record.ticket, isPersisted: true))
   }
 
-  /// The engine has said something, or time has passed: goes on as far as it can.
   package mutating func handle(
     _ event: SubjectWriter.Event, at now: Instant, wall: Instant, into effects: inout [Effect]
   ) {
@@ -223,7 +209,7 @@ package struct StripeWriter: Sendable {
     proceed(at: now, wall: wall, into: &effects)
   }
 
-  /// What waits and what is on its way is refused, for good.
+  /// Refuses what waits and what is on its way, for good.
   package mutating func abandon() -> [Effect] {
     var effects: [Effect] = []
     fail(into: &effects)
@@ -251,7 +237,7 @@ package struct StripeWriter: Sendable {
       left += 1
       dropSettled()
     }
-    // Behind the records: what is forgotten was written before it.
+    // Behind the records, since a forget follows its record.
     let forgotten = Array(forgets.prefix(Self.forgetsPerMessage))
     if !forgotten.isEmpty {
       message.add(.forgotten(forgotten))
@@ -261,9 +247,9 @@ package struct StripeWriter: Sendable {
     effects.append(send(message, at: now))
   }
 
-  /// Forgets of one message, which come on top of `messageBytes`: ten bytes each at most.
+  /// Forgets per message, on top of `messageBytes`: ten bytes each at most.
   private static let forgetsPerMessage = 2000
-  /// Entries that are owed, which come on top as well: about a hundred bytes each.
+  /// Owed entries per message, on top as well: about a hundred bytes each.
   private static let owedEntries = 500
 
   private mutating func dropSettled() {
@@ -315,31 +301,30 @@ package struct StripeWriter: Sendable {
       || isTight && (bytes >= room / 64 || hasShrunk)
   }
 
-  /// Whether an eighth of the last snapshot is not needed any more: then another one makes room.
-  /// What is forgotten is few bytes, of which the first condition would never have enough.
+  /// Whether an eighth of the last snapshot is obsolete, so that another one makes room. Forgets
+  /// are too small to ever make one due by bytes.
   private var hasShrunk: Bool {
     contents.state.notificationCount < contents.snapshotCount - contents.snapshotCount / 8
   }
 
-  /// Whether a snapshot, which is no larger than what it stands for, and one message more only just
-  /// have room beside it.
+  /// Whether there is barely room for another snapshot, which is no larger than what it replaces,
+  /// and one more message.
   private var isTight: Bool {
     guard let room = configuration.roomBytes else { return false }
     let bytes = contents.snapshotBytes + contents.bytesSinceSnapshot
     return 2 * (bytes + configuration.messageBytes) >= room
   }
 
-  /// Whether nothing more may come: what is there would not have room for its next snapshot, and a
-  /// stream that is full takes no snapshot any more.
+  /// Whether to refuse more: the next snapshot would not have room, and a full stream takes none.
   package var isFull: Bool { isTight && !isSnapshotDue }
 
-  /// Its records were called failed, and are there all the same.
+  /// Forgets records that were called failed and are stored after all.
   private mutating func disown(_ flight: Flight, at now: Instant) {
     forgets += flight.message.entries.compactMap(\.accepted)
     if !forgets.isEmpty { forgetsDueAt = min(forgetsDueAt, now) }
   }
 
-  /// What is on its way and what waits is refused. It goes on being asked for: it may be there.
+  /// Refuses what waits and what is on its way. The engine is still asked: it may be stored.
   private mutating func fail(into effects: inout [Effect]) {
     guard !isFailing else { return }
     isFailing = true
@@ -357,18 +342,16 @@ package struct StripeWriter: Sendable {
     places = [:]
   }
 
-  /// What is owed (`JournalRecord.isOwed`) is written as soon as the engine is back. Bounded,
-  /// because it may be away for long: then the oldest are given up.
+  /// Keeps what is owed (`JournalRecord.isOwed`) until the engine is back. Bounded: the oldest are
+  /// given up.
   mutating func owe(_ entry: JournalEntry) {
     guard case .record(let record) = entry, record.isOwed, !isLost else { return }
     owed.append(entry)
     if owed.count > Self.owedEntries { owed.removeFirst() }
   }
 
-  /// Writes a snapshot from now on, in as many messages as it has parts. Only while nothing else is
-  /// on its way.
-  ///
-  /// - Parameter number: that of the effect that has asked for it.
+  /// Writes a snapshot that effect `number` asked for, a message per part. Only while nothing else
+  /// is on its way.
   package mutating func write(_ parts: [[JournalEntry]], of number: UInt64) {
     guard number == making else { return }
     making = nil
@@ -378,13 +361,11 @@ package struct StripeWriter: Sendable {
 }
 
 extension JournalEntry {
-  /// The sequence of a notification.
   fileprivate var accepted: UInt64? {
     guard case .record(let record) = self, record.content.isNotification else { return nil }
     return record.sequence
   }
 
-  /// Whether the stripe has more to keep because of it.
   fileprivate var addsBytes: Bool {
     guard case .record(let record) = self else { return false }
     switch record.content {

@@ -1,7 +1,6 @@
 package import Primitives
 
-/// One subject of a stream, as written by one who believes that it is theirs alone. A value: no
-/// clock, no network.
+/// Writes one subject of a stream as its only owner. A value: no clock, no network.
 ///
 /// ```
 ///            write                answered stored
@@ -14,14 +13,11 @@ package import Primitives
 ///       it is there
 /// ```
 ///
-/// 1. Every message carries the sequence of the message before it on the subject, and the engine
-///    takes it only when that is still the last one. So one is on its way at most, and of two
-///    owners only one goes on.
-/// 2. A message is what it is until it is known to be there: it may be published many times and
-///    is stored once.
-/// 3. Who has found a message of somebody else behind its own never writes again.
-/// 4. What was read may be older than what is there (a follower may have answered). Then it says
-///    less, never something wrong.
+/// 1. Every message names the subject's message before it, and the engine stores it only if that is
+///    still the last. So at most one is on its way, and of two owners only one goes on.
+/// 2. A message is repeated unchanged until known to be stored; it is stored once.
+/// 3. An owner that finds another's message behind its own never writes again.
+/// 4. A read may be out of date (a follower answered): it then shows less, never something wrong.
 package struct SubjectWriter: Hashable, Sendable {
   package struct Message: Hashable, Sendable {
     package var number: UInt64
@@ -40,51 +36,42 @@ package struct SubjectWriter: Hashable, Sendable {
 
   private enum Phase: Hashable {
     case idle
-    /// Published; an answer is expected until then.
+    /// Published; an answer is due by then.
     case writing(Message, until: Instant)
-    /// Nobody knows whether it is there; what is done next about it, and when.
+    /// Unknown whether stored; the next step and its time.
     case doubtful(Message, next: NextStep, at: Instant)
-    /// Somebody else has the subject; nil when no relay did.
+    /// Another owner's; nil when the writer is no relay.
     case lost(to: Stamp?)
   }
 
   package enum Event: Hashable, Sendable {
-    /// The engine has the message with this number.
     case stored(number: UInt64, sequence: UInt64)
-    /// The engine does not take it now, or nobody has heard it.
+    /// The engine refused it, or may not have received it.
     case refused(number: UInt64)
-    /// The answer to a question: what is last on the subject. The sequence is 0 when nothing is,
-    /// the stamp nil when it is no relay's.
+    /// The subject's last message: sequence 0 when there is none, stamp nil when it is no relay's.
     case found(question: UInt64, sequence: UInt64, Stamp?)
-    /// Time has passed.
     case tick
   }
 
   package enum Effect: Hashable, Sendable {
-    /// Publish it, to be taken only when this sequence is the last one.
+    /// Publish it, to be stored only behind this sequence.
     case publish(Message, after: UInt64)
-    /// Ask what is last on the subject.
     case ask(question: UInt64)
-    /// The message is there, at this sequence.
     case stored(sequence: UInt64)
-    /// Somebody else has the subject; nil when no relay did.
     case lost(to: Stamp?)
   }
 
-  /// How long an answer may take before it is doubtful.
   static let answerTime = Interval.milliseconds(1000)
-  /// How long what is doubtful is left alone between two steps.
+  /// Between two steps while doubtful.
   static let retryTime = Interval.milliseconds(100)
 
-  /// Whose messages these are.
   package let run: UInt64
-  /// The sequence of the last message that is known.
   package private(set) var last: UInt64
   private var phase = Phase.idle
   private var questions: UInt64
 
-  /// - Parameter first: the numbers of messages and questions begin behind it. One that tries again
-  ///   begins higher up: an answer to what it asked before is none.
+  /// Numbers of messages and questions begin above `first`. A new attempt begins higher, so that
+  /// answers to the last one do not match.
   package init(run: UInt64, last: UInt64, first: UInt64 = 0) {
     self.run = run
     self.last = last
@@ -156,8 +143,8 @@ package struct SubjectWriter: Hashable, Sendable {
       phase = .lost(to: stamp)
       return .lost(to: stamp)
     }
-    // The last one that was known is still the last one: it is not there yet. What is older, or an
-    // earlier one of ours, is an old view.
+    // The last known message is still the last: ours is not stored yet. An older one, ours or not,
+    // is an old view.
     phase = .doubtful(
       message, next: sequence == last ? .publish : .ask, at: now + Self.retryTime)
     return nil
