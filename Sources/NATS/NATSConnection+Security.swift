@@ -1,10 +1,9 @@
 internal import CNATS
 internal import Glibc
 
-/// Encryption and credentials, and why a server was not let near or does not let in.
+/// Encryption and credentials, and the causes of refusals.
 extension NATSConnection {
-  /// Sets whom to trust and what to show. Certificates and keys are read here, once; credentials
-  /// whenever a connection is made.
+  /// Applies `access`. Certificates and keys are read once, here; credentials for each connection.
   static func secure(_ options: OpaquePointer?, _ access: NATSAccess) throws(NATSError) {
     if !access.authorities.isEmpty {
       try use(access.authorities) { natsOptions_LoadCATrustedCertificates(options, $0) }
@@ -21,22 +20,21 @@ extension NATSConnection {
     guard status == NATS_OK else { throw NATSError(reason(status)) }
   }
 
-  /// Why no connection was made.
   static func refusal(_ status: natsStatus, _ access: NATSAccess) -> NATSError {
     let reason = reason(status)
     let cause: NATSError.Cause =
       switch status {
       case NATS_CONNECTION_AUTH_FAILED, NATS_NOT_PERMITTED: .user
       case NATS_SECURE_CONNECTION_WANTED: .noTLS
-      // An alert is the server's word, all else about the handshake ours.
+      // An alert comes from the server; other handshake errors are ours.
       case NATS_SSL_ERROR where reason.contains("handshake") && !reason.contains("alert"):
         .certificate
-      // TLS 1.3: a server that does not like our certificate hangs up when all seems well.
+      // TLS 1.3: a server that rejects our certificate hangs up after the handshake.
       case NATS_SSL_ERROR, NATS_PROTOCOL_ERROR, NATS_IO_ERROR,
         NATS_CONNECTION_CLOSED
       where access.isEncrypted:
         .hangup
-      // What it finds wrong with these, it finds when it connects.
+      // The library reads the credentials only when it connects.
       case NATS_ERR where !access.credentials.isEmpty: .file(path: access.credentials)
       default: .other
       }
@@ -49,13 +47,13 @@ extension NATSConnection {
     guard status == NATS_OK else { throw NATSError(reason(status), .file(path: path)) }
   }
 
-  /// The library says nothing of why a file cannot be opened.
+  /// Checks the file first: the library does not say why it cannot open one.
   private static func requireReadable(_ path: String) throws(NATSError) {
     guard access(path, R_OK) != 0 else { return }
     throw NATSError(String(cString: strerror(errno)), .file(path: path))
   }
 
-  /// What the library said last on this thread, without the place in its source.
+  /// The library's last error on this thread, without its source position.
   private static func reason(_ status: natsStatus) -> String {
     let text = nats_GetLastError(nil).map { String(cString: $0) } ?? ""
     guard !text.isEmpty else { return String(cString: natsStatus_GetText(status)) }

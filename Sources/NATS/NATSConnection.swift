@@ -1,15 +1,11 @@
 internal import CNATS
 internal import Glibc
 
-/// A connection to one of the servers, which the C client keeps up and makes again by itself, with
-/// one inbox for all answers.
-///
-/// Questions are messages that name a tag of the inbox to answer to; no thread waits for an answer.
-/// What is published while there is no connection fails or is lost, and so may its answer be:
-/// whoever asks has a deadline.
+/// A connection to one of the servers, kept up by the C client, with one inbox for all answers. A
+/// question names an inbox tag to answer to; no thread waits. Without a connection, messages fail
+/// or are lost, and so may answers be: a question needs a deadline.
 package final class NATSConnection: Sendable {
-  /// What the C library's threads call: answers and, with no message, the end of a connection and
-  /// its return.
+  /// Called on the C library's threads, for messages and for the connection's end and return.
   private final class Listener: Sendable {
     let inbox: String
     let onMessage: @Sendable (NATSMessage) -> Void
@@ -30,20 +26,17 @@ package final class NATSConnection: Sendable {
   private nonisolated(unsafe) let subscription: OpaquePointer
   private let inbox: String
 
-  /// Connects, which blocks for two seconds a server at most.
-  ///
-  /// - Parameters:
-  ///   - inbox: a name that nobody else has; answers come to subjects below it.
-  ///   - onMessage: told of answers, on a thread of the library's.
-  ///   - onConnection: told when the connection ends, and when it is there again.
+  /// Connects; blocks for two seconds per server at most. Answers arrive below `inbox`, which must
+  /// be unique; both callbacks run on the library's threads. `onConnection` is called when the
+  /// connection ends and when it is back.
   package init(
     access: NATSAccess, name: String, inbox: String,
     onMessage: @escaping @Sendable (NATSMessage) -> Void,
     onConnection: @escaping @Sendable (Bool) -> Void
   ) throws(NATSError) {
     let listener = Listener(inbox: inbox, onMessage: onMessage, onConnection: onConnection)
-    // For as long as the process runs: the library's threads may be in a callback when a connection
-    // is closed, and there are one or two in a process.
+    // Never released: library threads may be in a callback when a connection is closed, and a
+    // process has one or two connections.
     let context = Unmanaged.passRetained(listener).toOpaque()
     self.inbox = inbox
     connection = try Self.connect(access, name, context)
@@ -60,11 +53,10 @@ package final class NATSConnection: Sendable {
     natsConnection_Destroy(connection)
   }
 
-  /// The greatest message that the server takes, headers included.
+  /// The largest message the server accepts, headers included.
   package var maximumPayloadBytes: Int { Int(natsConnection_GetMaxPayload(connection)) }
 
-  /// The address of the server that it is connected to, without user and password; nil when there
-  /// is none.
+  /// The connected server's address without user and password, or nil.
   package var server: String? {
     var text = [CChar](repeating: 0, count: 512)
     guard natsConnection_GetConnectedUrl(connection, &text, text.count) == NATS_OK else {
@@ -75,7 +67,7 @@ package final class NATSConnection: Sendable {
     return url.split(separator: "@").last.map(String.init)
   }
 
-  /// Sends a message; with a tag, answers to it come to the inbox with that.
+  /// Sends a message; with a tag, its answers arrive under that.
   package func publish(
     _ body: [UInt8], to subject: String, headers: [(name: String, value: String)] = [],
     tag: String? = nil
@@ -112,14 +104,14 @@ package final class NATSConnection: Sendable {
     try check(natsOptions_SetServers(options, &texts, Int32(texts.count)))
     try check(natsOptions_SetName(options, name))
     try check(natsOptions_SetTimeout(options, 2000))
-    // For ever, and soon: the relay refuses pushes meanwhile.
+    // Without end and soon: the relay refuses pushes meanwhile.
     try check(natsOptions_SetMaxReconnect(options, -1))
     try check(natsOptions_SetReconnectWait(options, 100))
-    // A server that hangs is noticed, and does not hold the sender up for long.
+    // Detects a server that hangs, and does not block the sender for long.
     try check(natsOptions_SetPingInterval(options, 2000))
     try check(natsOptions_SetMaxPingsOut(options, 2))
     try check(natsOptions_SetWriteDeadline(options, 1000))
-    // What is sent is a batch already.
+    // Messages are batches already.
     try check(natsOptions_SetSendAsap(options, true))
     try check(
       natsOptions_SetDisconnectedCB(
@@ -149,7 +141,7 @@ package final class NATSConnection: Sendable {
           listener.onMessage(NATSConnection.read(message, listener.inbox))
         }, context))
     guard let subscription else { throw NATSError("no subscription was made") }
-    // What somebody sends before the server knows of it is lost.
+    // Messages sent before the server knows of the subscription are lost.
     try check(natsConnection_FlushTimeout(connection, 2000))
     return subscription
   }

@@ -1,9 +1,8 @@
-/// A message that came in on the inbox of a connection.
+/// A message that arrived on a connection's inbox.
 package struct NATSMessage: Sendable {
-  /// What stands behind the inbox's own name: what the question was sent with.
+  /// The tag of the question: the subject behind the inbox's name.
   package var tag: String
   package var body: [UInt8]
-  /// Empty where the message has none, as most answers do.
   package var headers: [String: String]
 
   package init(tag: String, body: [UInt8], headers: [String: String] = [:]) {
@@ -12,26 +11,23 @@ package struct NATSMessage: Sendable {
     self.headers = headers
   }
 
-  /// The status in the first line of the headers ("NATS Protocol", "HMSG"): 503 when nobody
-  /// listens to the subject.
+  /// The status in the headers' first line ("NATS Protocol", "HMSG"): 503 for a subject without
+  /// subscribers.
   package var status: Int? { headers["Status"].flatMap { Int($0) } }
 }
 
-/// What went wrong, in the words of the client library.
 package struct NATSError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// Where to look for what is wrong.
+  /// Where to look for the cause.
   package enum Cause: Equatable, Sendable {
-    /// None of the below: nobody answers, mostly.
+    /// Mostly that no server answers.
     case other
-    /// A file of our own cannot be used.
+    /// A file of ours is not usable.
     case file(path: String)
     /// The server's certificate is not trusted, or is another host's.
     case certificate
-    /// The server offers no TLS, and it was demanded.
     case noTLS
-    /// The server hung up on our certificate, or for want of one.
+    /// The server hung up on our certificate, or for lack of one.
     case hangup
-    /// The server does not know the user, or has another password.
     case user
   }
 
