@@ -2,27 +2,24 @@ package import HTTP2
 package import NIOCore
 package import TLS
 
-/// One connection's TLS and HTTP/2 together, still without a socket: what arrives goes in, HTTP/2
-/// events and bytes for the peer come out. Server and client use the same type.
-///
-/// It lives on one event loop. Everything large is borrowed from that loop (`TransportBuffers`), so
-/// that an idle connection holds nothing but the two libraries' own state.
+/// One connection's TLS and HTTP/2 without a socket: received bytes in, HTTP/2 events and bytes to
+/// send out; server and client. It lives on one event loop, whose `TransportBuffers` it borrows, so
+/// an idle connection holds only the two libraries' own state.
 package final class Transport {
-  /// The HTTP/2 session: read its events after `receive`, submit to it, then `flush`.
+  /// After `receive`, read its events and submit to it, then `flush`.
   package let http2: HTTP2Session
   private var tls: TLSSession?
   private var isSecure: Bool
-  /// What TLS itself wants to say: handshake, tickets, alerts.
+  /// TLS's own bytes to send: handshake, tickets, alerts.
   private var pending = ByteBuffer()
   private let maximumPendingBytes: Int
-  /// What came, in the clear, and has to wait for the next turn of `http2`.
+  /// Decrypted bytes for the next turn of `http2`.
   private var unread = ByteBuffer()
-  /// Who the peer proved to be; nil on plaintext and before the handshake is complete.
+  /// The peer's proven identity; nil on plaintext and before the handshake is complete.
   package private(set) var peer: TLSPeer?
 
-  /// A connection over TLS. A peer can have TLS itself answer (TLS 1.2: an alert for each attempt
-  /// to renegotiate; TLS 1.3: a key update for each that asks for one); `maximumPendingBytes` of
-  /// such answers may wait for `flush`.
+  /// A connection over TLS. A peer can make TLS itself answer (TLS 1.2: an alert per attempt to
+  /// renegotiate; TLS 1.3: key updates); `maximumPendingBytes` bound the answers.
   package init(
     _ tls: consuming TLSSession, role: HTTP2Role, configuration: HTTP2Configuration,
     maximumPendingBytes: Int = 65_536
@@ -40,7 +37,6 @@ package final class Transport {
     self.maximumPendingBytes = 0
   }
 
-  /// Whether data may flow: at once on plaintext, after the handshake on TLS.
   package var isEstablished: Bool {
     guard isSecure else { return true }
     return switch tls?.phase {
@@ -49,13 +45,11 @@ package final class Transport {
     }
   }
 
-  /// Whether the peer has said over TLS that it sends nothing more.
   package var peerHasClosed: Bool { isSecure && tls?.phase == .peerClosed }
 
-  /// Whether some of what came waits for the next turn: then `receive` again, be it of nothing.
+  /// Whether received bytes wait for the next turn: then `receive` again, even without input.
   package var hasUnread: Bool { unread.readableBytes > 0 }
 
-  /// Begins a client's handshake.
   package func start() throws(TransportError) {
     guard isSecure else { return }
     do {
@@ -65,8 +59,7 @@ package final class Transport {
     }
   }
 
-  /// Takes what arrived, as far as the turn goes. Afterwards `http2.events` holds what it meant,
-  /// also when this throws, and `flush` what must be said to the peer.
+  /// Processes input as far as the turn goes; then, even after a throw, read `http2` and `flush`.
   package func receive(
     _ input: inout ByteBuffer, buffers: inout TransportBuffers
   ) throws(TransportError) {
@@ -87,7 +80,7 @@ package final class Transport {
     guard pending.readableBytes <= maximumPendingBytes else { throw .answersNotTaken }
   }
 
-  /// Appends what the peer must be sent, about `limitBytes` at most; true when more is waiting.
+  /// Appends bytes to send, about `limitBytes` at most; true when there are more.
   package func flush(
     into output: inout ByteBuffer, limitBytes: Int, buffers: inout TransportBuffers
   ) throws(TransportError) -> Bool {
@@ -107,7 +100,7 @@ package final class Transport {
     return hasMore
   }
 
-  /// Appends TLS's good-bye. Nothing may be sent afterwards.
+  /// Appends TLS's close_notify. Nothing may be sent afterwards.
   package func close(into output: inout ByteBuffer) {
     output.writeBuffer(&pending)
     pending = ByteBuffer()
@@ -128,7 +121,7 @@ package final class Transport {
   }
 }
 
-/// Room for one read or write of any connection of an event loop; contents never outlive a call.
+/// Buffers shared by an event loop's connections; contents never outlive a call.
 package struct TransportBuffers {
   fileprivate var plaintext: ByteBuffer
   fileprivate var frames: ByteBuffer
@@ -139,10 +132,10 @@ package struct TransportBuffers {
   }
 }
 
-/// Why a connection broke; the peer's doing or the network's, never ours.
+/// Why a connection broke: the peer or the network.
 package enum TransportError: Error, Equatable {
   case tls(TLSError)
   case http2(HTTP2Error)
-  /// The peer goes on asking and takes no answers.
+  /// The peer keeps asking and does not read the answers.
   case answersNotTaken
 }
