@@ -1,20 +1,12 @@
 package import Primitives
 
-/// What a relay with a virtual clock tells the phones that follow it about checkpoints
-/// (docs/CLOCK.md, "Back to where it was").
-///
-/// ```
-/// {"type":"checkpoint","number":3}
-/// {"type":"rewound","number":3,"epoch":7,"time":1790000000000}
-/// {"type":"checkpoint-dropped","number":3}
-/// ```
+/// A line about checkpoints to phones that follow a virtual clock (docs/CLOCK.md, "Back to where it
+/// was"), such as `{"type":"rewound","number":3,"epoch":7,"time":1790000000000}`.
 package enum CheckpointLine: Hashable, Sendable {
-  /// The phone keeps its state as it is now.
+  /// The phone keeps its current state.
   case saved(number: UInt32)
-  /// The phone goes back to the state that it kept. It is that time again; the epoch tells this
-  /// return from every other one.
+  /// The phone returns to the kept state and time; the epoch identifies this return.
   case rewound(number: UInt32, epoch: UInt32, time: Instant)
-  /// The state is not needed any more.
   case dropped(number: UInt32)
 
   init?(_ type: String, _ members: LineMembers, _ line: Span<UInt8>) {

@@ -1,7 +1,8 @@
 package import Primitives
 package import RelayCore
 
-/// What the relay says to a device: one JSON object a line (docs/PROTOCOL.md, "Device API").
+/// A line from the relay to a device: one JSON object (docs/PROTOCOL.md, "Device API"). Times are
+/// UNIX milliseconds. The device ignores unknown keys and uses defaults for missing ones.
 ///
 /// ```
 /// {"type":"hello","device":"…","keepAliveSeconds":900,"time":1790000000000,
@@ -14,27 +15,24 @@ package import RelayCore
 /// {"type":"bye","reason":"superseded"}
 /// {"type":"error","reason":"type is ack, state, keepalive, decision or barrier"}
 /// ```
-///
-/// Times are milliseconds since the UNIX epoch. The device reads it tolerantly: keys that it does
-/// not know are nothing to it, and what is missing is the least that it can be.
 package enum DownLine: Equatable, Sendable {
-  /// `isVirtual` says that the relay's clock moves only when told: the phone may follow it;
-  /// `takesDecisions` that it wants to hear of what the phone decides (`UpLine.decision`).
+  /// `isVirtual`: the relay's clock moves only when told, and the phone may follow it.
+  /// `takesDecisions`: the relay wants `UpLine.decision`.
   case hello(
     device: DeviceID, keepAlive: Interval, time: Instant, isVirtual: Bool = false,
     takesDecisions: Bool = true)
-  /// The device does not read for which token it is: that is its own affair.
+  /// The device does not read the token.
   case notification(Delivery)
   case empty
   case keepAlive
-  /// It is this time now; `UpLine.barrier` with this number says that all is done that there was to
-  /// do until now.
+  /// It is this time now; the phone answers with `UpLine.barrier` of this number when all work
+  /// until now is done.
   case barrier(number: UInt64, time: Instant)
   case checkpoint(CheckpointLine)
   /// The name of a `CloseReason`, or one of a newer relay.
   case bye(reason: String)
   case error(reason: String)
-  /// A type of a newer relay: to be ignored.
+  /// A newer relay's type: ignored.
   case unknown(type: String)
 
   /// Reads one line; nil when it is not a JSON object with a `type`.
@@ -70,7 +68,6 @@ package enum DownLine: Equatable, Sendable {
     }
   }
 
-  /// Writes the line with its line feed.
   package func write(to bytes: inout [UInt8]) {
     var object = ObjectWriter(&bytes)
     switch self {
@@ -81,7 +78,7 @@ package enum DownLine: Equatable, Sendable {
       object.member("time", time.milliseconds, to: &bytes)
       object.member("version", Version.number, to: &bytes)
       if isVirtual { object.member("clock", "virtual", to: &bytes) }
-      // So that a newer phone says nothing that an older relay does not understand.
+      // Older relays do not understand decisions: newer phones send none without this.
       if takesDecisions { object.member("decisions", json: Array("true".utf8), to: &bytes) }
     case .notification(let delivery):
       Self.write(delivery, &object, to: &bytes)
@@ -132,7 +129,7 @@ package enum DownLine: Equatable, Sendable {
 }
 
 extension Delivery {
-  /// What a newer relay calls otherwise is taken for the nearest that there is.
+  /// Unknown names of a newer relay become the nearest known one.
   fileprivate init?(_ members: LineMembers, _ line: Span<UInt8>) {
     guard let id = members.id("id", line), let uniqueID = members.id("uniqueId", line) else {
       return nil

@@ -1,7 +1,7 @@
 import Primitives
 import RelayCore
 
-/// The members of a line, as ranges of it. Of one name the last counts; null is as good as none.
+/// A line's members as ranges. The last of a name counts; null means absent.
 struct LineMembers {
   private var found: [ObjectCursor.Member] = []
 
@@ -17,7 +17,6 @@ struct LineMembers {
     found.last { line.extracting($0.key).says(key) }
   }
 
-  /// What a string says; nil for anything else.
   func text(_ key: String, _ line: Span<UInt8>) -> String? {
     guard let member = member(key, line), member.isString else { return nil }
     return line.extracting(member.text).unescapedText(limitBytes: Limits.lineBytes)

@@ -1,11 +1,8 @@
 import RelayCore
 
-/// Cuts a stream of bytes into lines, whatever pieces they arrive in.
-///
-/// Lines end with a line feed; a carriage return before it and empty lines are dropped. A line
-/// longer than `Limits.lineBytes` is reported once and skipped up to its end.
+/// Splits a byte stream into lines. A line ends with a line feed; a carriage return before it and
+/// empty lines are dropped. A line above `Limits.lineBytes` is reported once and skipped.
 package struct LineSplitter: Sendable {
-  /// What was found.
   package enum Piece: Equatable, Sendable {
     /// A line without its end; never empty.
     case line([UInt8])
@@ -21,7 +18,7 @@ package struct LineSplitter: Sendable {
     self.limitBytes = limitBytes
   }
 
-  /// Takes bytes and hands each complete line to `body`, in order.
+  /// Passes each complete line to `body`, in order.
   package mutating func take(_ bytes: Span<UInt8>, _ body: (Piece) -> Void) {
     var index = 0
     while index < bytes.count {
@@ -42,7 +39,7 @@ package struct LineSplitter: Sendable {
     }
   }
 
-  /// Takes what stands after the last line feed as a line: the stream has ended.
+  /// Ends the stream; bytes after the last line feed are a line.
   package mutating func finish(_ body: (Piece) -> Void) {
     finishLine(body)
   }
@@ -55,8 +52,8 @@ package struct LineSplitter: Sendable {
     if rest.last == UInt8(ascii: "\r") { rest.removeLast() }
     guard !rest.isEmpty else { return }
     body(.line(rest))
-    // The room for a line of ordinary size serves the next one, unless `body` kept the bytes. A
-    // large one is given back: a stream may be idle for days.
+    // Reuses the buffer for lines of ordinary size, unless `body` kept it. A large one is freed: a
+    // stream may be idle for days.
     if rest.capacity > Self.keptBytes {
       rest = []
     } else {

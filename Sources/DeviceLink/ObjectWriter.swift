@@ -1,4 +1,4 @@
-/// Writes one flat JSON object and its line feed, straight into bytes.
+/// Writes one flat JSON object and a line feed, straight into bytes.
 struct ObjectWriter {
   private var isFirst = true
 
@@ -19,9 +19,8 @@ struct ObjectWriter {
     bytes.append(contentsOf: String(number).utf8)
   }
 
-  /// A value that is JSON already. Line breaks can only be white space between its tokens (a string
-  /// may not contain them raw, RFC 8259 section 7); they become spaces, so that a line stays a
-  /// line.
+  /// Writes a value that is JSON already. Its line breaks, which can only be white space between
+  /// tokens (RFC 8259 section 7), become spaces.
   mutating func member(_ key: String, json: [UInt8], to bytes: inout [UInt8]) {
     writeKey(key, to: &bytes)
     let start = bytes.count
@@ -32,7 +31,7 @@ struct ObjectWriter {
     }
   }
 
-  /// A string whose characters need no escapes, written by `body`.
+  /// Writes a string that needs no escapes.
   mutating func member(
     _ key: String, to bytes: inout [UInt8], plain body: (inout [UInt8]) -> Void
   ) {

@@ -1,7 +1,7 @@
 package import Primitives
 package import RelayCore
 
-/// What a device says: one JSON object a line (docs/PROTOCOL.md, "Device API"). Unknown keys are
+/// A line from a device: one JSON object (docs/PROTOCOL.md, "Device API"). Unknown keys are
 /// ignored.
 ///
 /// ```
@@ -12,16 +12,16 @@ package import RelayCore
 /// ```
 package enum UpLine: Equatable, Sendable {
   case ack(id: UniqueID, outcome: DeliveryOutcome?)
-  /// What is nil stays as it was.
+  /// nil leaves a value as it was.
   case state(ConditionReport)
   case keepAlive
-  /// Why a push that was acknowledged with `later` waits, until when, and that its app runs.
+  /// Why a push acknowledged with `later` waits and until when, or that its app runs.
   case decision(id: UniqueID, PushDecision)
-  /// With number 0: the phone goes by the relay's time from now on. With that of a barrier: all is
-  /// done until then. `next` is when the phone has something to do by itself; nil for never.
+  /// Number 0: the phone follows the relay's time from now on. A barrier's: all work until then is
+  /// done. `next` is the phone's next own work; nil for never.
   case barrier(number: UInt64, next: Instant?)
 
-  /// Why a line is unusable; said to the device in an `error` line.
+  /// Why a line is unusable; sent back in an `error` line.
   package enum ParsingError: Error, Equatable, Sendable {
     case notJSONObject
     case unknownType
@@ -30,7 +30,6 @@ package enum UpLine: Equatable, Sendable {
     case unknownValue(key: String)
     case tooLong
 
-    /// The text of the `error` line.
     package var text: String {
       switch self {
       case .notJSONObject: "a line is one JSON object"
@@ -43,7 +42,6 @@ package enum UpLine: Equatable, Sendable {
     }
   }
 
-  /// Reads one line.
   package init(_ line: Span<UInt8>) throws(ParsingError) {
     let members: LineMembers
     do {
@@ -54,7 +52,6 @@ package enum UpLine: Equatable, Sendable {
     self = try members.upLine(line)
   }
 
-  /// Writes the line with its line feed: the device's side.
   package func write(to bytes: inout [UInt8]) {
     var object = ObjectWriter(&bytes)
     switch self {
@@ -114,7 +111,7 @@ extension LineMembers {
     let report = ConditionReport(
       power: try value("power", line), network: try value("network", line),
       screen: try value("screen", line))
-    // Whoever has none does not get here.
+    // A phone without a network does not get here.
     guard report.network?.isConnected != false else { throw .unknownValue(key: "network") }
     return .state(report)
   }
