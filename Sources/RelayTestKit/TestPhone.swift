@@ -8,10 +8,9 @@ import Synchronization
 public struct TestPhone: Sendable {
   /// Its id in the device API and the admin API.
   public let id: String
-  /// What its app hands to your provider.
+  /// The token for your provider.
   public let deviceToken: String
   public let topic: String
-  /// What arrives, in order.
   public let pushes: AsyncStream<ReceivedPush>
 }
 
@@ -22,8 +21,7 @@ public struct ReceivedPush: Equatable, Sendable {
   public let topic: String
   /// `visible` or `silent`.
   public let kind: String
-  /// How it came to be sent when it was: `direct`, `piggyback`, `connect`, `refill`, `hold` or
-  /// `resend`.
+  /// What triggered it: `direct`, `piggyback`, `connect`, `refill`, `hold` or `resend`.
   public let via: String
   /// The payload's JSON text.
   public let payload: String
@@ -62,7 +60,6 @@ extension TestRelay {
   }
 }
 
-/// The phones that listen.
 final class TestPhones: Sendable {
   private let tasks = Mutex<[Task<Void, Never>]>([])
 

@@ -4,25 +4,22 @@ import Primitives
 import RelayServer
 
 extension TestRelay {
-  /// What can be waited for.
+  /// A step to wait for.
   public enum Step: String, CaseIterable, Sendable {
     case received, sent, stored, held, delivered, discarded, replaced, expired, outcome
   }
 
-  /// A push that the relay has taken.
+  /// A push that the relay has accepted.
   public struct Push: Hashable, Sendable {
-    /// `apns-id` or `apns-unique-id`, as the answer to a push says them.
+    /// `apns-id` or `apns-unique-id`, from the answer to a push.
     public let id: String
 
     public init(id: String) { self.id = id }
   }
 
-  /// Pushes as a provider would, without the network; your own provider does it with.
-  ///
-  /// - Parameters:
-  ///   - payload: a JSON object, taken as it stands.
-  ///   - headers: of the provider API, such as `apns-push-type`.
-  /// - Throws: `TestRelayError` with Apple's reason when it is refused.
+  /// Pushes as a provider would, without the network. `payload` is a JSON object, sent unchanged;
+  /// `headers` are the provider API's, such as `apns-push-type`. Throws `TestRelayError` with
+  /// Apple's reason when refused.
   @discardableResult
   public func push(
     _ payload: String, to phone: TestPhone, headers: [String: String] = [:]
@@ -45,13 +42,9 @@ extension TestRelay {
       headers: ["apns-push-type": "background", "apns-priority": "5"])
   }
 
-  /// Waits until something has happened to a push; what has happened already counts.
-  ///
-  /// - Parameters:
-  ///   - within: how far the relay's clock may be moved for it, from happening to happening; nil
-  ///     does not move it.
-  ///   - timeout: by the machine's time, at most 10 minutes; zero looks once.
-  /// - Throws: `TestRelayError` that says why not: `NotYet`, or `NeverAgain` when it cannot come.
+  /// Waits for a step, past ones included. `within` is how far the relay's clock may be moved,
+  /// event by event; nil does not move it. `timeout` is by the machine's time, at most 10 minutes;
+  /// zero looks once. Throws `TestRelayError` `NotYet`, or `NeverAgain` when it cannot come.
   public func wait(
     for step: Step, of push: Push, within: Duration? = nil, timeout: Duration = .seconds(10)
   ) async throws {
@@ -61,28 +54,25 @@ extension TestRelay {
     _ = try await ask { try await cockpit.wait(Array(body.utf8)) }
   }
 
-  /// What has become of a push, in a sentence: "Held because of app-budget, until …".
+  /// The state of a push in a sentence: "Held because of app-budget, until …".
   public func explanation(of push: Push) async throws -> String {
     try await ask { try await cockpit.life(push.id) }.sentence ?? ""
   }
 
   // MARK: Time
 
-  /// The relay's time, UNIX milliseconds.
   public var nowMilliseconds: Int64 { relay.now.milliseconds }
 
-  /// Moves the relay's clock through everything that is to happen until then. When this returns,
-  /// all of it is done.
+  /// Moves the relay's clock through all events until then; they are done when this returns.
   public func advance(by length: Duration) async throws {
     _ = try await clock { try await $0.advance(.by(Self.interval(length))) }
   }
 
-  /// Keeps everything as it is, under a name.
   public func save(checkpoint name: String) async throws {
     _ = try await clock { try await $0.saveCheckpoint(name) }
   }
 
-  /// Takes the relay back to a saved state; phones hear `rewound` or are cut off.
+  /// Returns the relay to a saved state; phones hear `rewound` or are disconnected.
   public func restore(checkpoint name: String) async throws {
     _ = try await clock { try await $0.rewind(to: name) }
   }

@@ -9,7 +9,8 @@ import RelaySetup
 import ServiceLifecycle
 import Synchronization
 
-/// A push relay in the process of a test, on loopback, with a clock that moves when told.
+/// A push relay inside a test, on loopback, with a clock that moves when told. Several may run at
+/// once; the system chooses the ports.
 ///
 /// ```swift
 /// try await TestRelay.run { relay in
@@ -19,20 +20,17 @@ import Synchronization
 ///   try await relay.wait(for: .delivered, of: push)
 /// }
 /// ```
-///
-/// Several may run at once; each is on ports that the system chooses.
 public struct TestRelay: Sendable {
   /// How silent pushes are throttled (docs/OPERATIONS.md).
   public enum Policy: String, CaseIterable, Sendable {
     case documented, strict, unlimited
   }
 
-  /// What can be chosen.
   public struct Options: Sendable {
     public var policy = Policy.documented
-    /// False speaks HTTP/2 without TLS.
+    /// False means HTTP/2 without TLS.
     public var isEncrypted = true
-    /// False takes pushes without a provider token.
+    /// False accepts pushes without a provider token.
     public var wantsProviderTokens = true
     /// Makes ids, secrets and device tokens the same in each run.
     public var seed: UInt64?
@@ -40,7 +38,6 @@ public struct TestRelay: Sendable {
     public init() {}
   }
 
-  /// Where something listens.
   public struct Address: Hashable, Sendable {
     public let host: String
     public let port: Int
@@ -48,17 +45,15 @@ public struct TestRelay: Sendable {
 
   /// A key with which providers sign their tokens (RFC 7519, ES256).
   public struct ProviderKey: Hashable, Sendable {
-    /// `kid` of the token.
     public let keyID: String
-    /// `iss` of the token.
     public let teamID: String
     /// The private key, PEM.
     public let privateKey: String
   }
 
-  /// Where providers push: what `api.push.apple.com:443` is in production.
+  /// Where providers push, like `api.push.apple.com:443`.
   public let provider: Address
-  /// Where devices of the device API connect (docs/PROTOCOL.md).
+  /// Where devices connect (docs/PROTOCOL.md).
   public let device: Address
   /// The certificate to trust, PEM; nil without TLS.
   public let certificateAuthority: String?
@@ -69,7 +64,7 @@ public struct TestRelay: Sendable {
   let cockpit: Cockpit
   let phones = TestPhones()
 
-  /// Runs a relay for the time of `body`, then ends it.
+  /// Runs a relay while `body` runs.
   public static func run<Result: Sendable>(
     _ options: Options = Options(), _ body: (TestRelay) async throws -> Result
   ) async throws -> Result {
@@ -153,9 +148,9 @@ public struct TestRelay: Sendable {
   }
 }
 
-/// Why something could not be done, or has not happened.
+/// Why something failed or has not happened.
 public struct TestRelayError: Error, Equatable, CustomStringConvertible {
-  /// One word for programs, such as `NotYet` (docs/ADMIN.md).
+  /// A word for programs, such as `NotYet` (docs/ADMIN.md).
   public let reason: String
   /// For people: what to do, or why a push waits and until when.
   public let message: String
