@@ -1,30 +1,27 @@
-/// A queue of bytes: a chain of blocks in a `BlockPool`. Empty queues hold nothing.
+/// A queue of bytes: a chain of blocks in a `BlockPool`.
 struct ByteQueue {
   var first: Int32 = -1
   var last: Int32 = -1
-  /// Bytes of the first block that were read already.
+  /// Bytes of the first block already read.
   var readOffset: Int32 = 0
   /// Bytes of the last block that are filled.
   var fill: Int32 = 0
-  /// Bytes that wait.
   var count = 0
 }
 
-/// The outgoing bytes of all streams of one session, in equal blocks of one growing array, so that
-/// streaming allocates nothing once the pool has its size and an idle stream costs nothing.
+/// The outgoing bytes of a session's streams, in equal blocks of one growing array: no allocation
+/// once the pool has its size, and an idle stream costs nothing.
 struct BlockPool {
-  /// Small enough that a stream with one waiting line is cheap, large enough that a full
-  /// notification (4 kB) takes few steps.
+  /// Small, so that one waiting line is cheap; large enough for a full notification (4 kB) in a few
+  /// steps.
   static let blockBytes = 256
   private var bytes: [UInt8] = []
   private var next: [Int32] = []
   private var firstFree: Int32 = -1
   private var used = 0
 
-  /// What the queues take together, as whole blocks.
   var usedBytes: Int { used &* Self.blockBytes }
 
-  /// Appends to the end of the queue.
   mutating func append(_ source: UnsafeBufferPointer<UInt8>, to queue: inout ByteQueue) {
     var rest = UnsafeRawBufferPointer(source)
     queue.count += rest.count
@@ -64,7 +61,6 @@ struct BlockPool {
     return done
   }
 
-  /// Empties the queue.
   mutating func release(_ queue: inout ByteQueue) {
     while queue.first >= 0 { dropFirstBlock(&queue) }
     queue.count = 0
@@ -97,7 +93,7 @@ struct BlockPool {
     next[Int(block)] = firstFree
     firstFree = block
     used -= 1
-    // A slow reader's backlog must not stay with the connection once it is gone.
+    // Frees a slow reader's backlog once it is gone.
     if used == 0 && next.count > 128 { self = BlockPool() }
   }
 

@@ -1,15 +1,14 @@
-/// What the name of a field means to HTTP/2 itself (RFC 9113 sections 8.2 and 8.3).
+/// What a field's name means to HTTP/2 (RFC 9113 sections 8.2 and 8.3).
 enum FieldKind: UInt8 {
   case regular
   case method, scheme, authority, path
-  /// A pseudo-header field that requests do not have.
   case otherPseudo
   case host, contentLength
   /// May be `trailers` only.
   case te
-  /// Speaks of an HTTP/1.1 connection: makes a request malformed.
+  /// Of an HTTP/1.1 connection: makes a request malformed.
   case connectionSpecific
-  /// Not a field name: upper case, blanks, control characters, nothing.
+  /// Not a field name: empty, or with upper case, blanks or control characters.
   case unusable
 
   init(name: UnsafeRawBufferPointer) {
@@ -38,7 +37,7 @@ enum FieldKind: UInt8 {
     self == .method || self == .scheme || self == .authority || self == .path
   }
 
-  /// Characters of a token but for upper-case letters (RFC 9110 section 5.6.2).
+  /// Characters of a token, without upper-case letters (RFC 9110 section 5.6.2).
   private static func mayBeInName(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
@@ -50,8 +49,8 @@ enum FieldKind: UInt8 {
   }
 }
 
-/// What a field adds to the picture of a request; the union over its fields says whether the
-/// request is well-formed. Worked out once for a field that stands in a table.
+/// A field's contribution to a request; the union over all fields says whether the request is
+/// well-formed. Computed once for a field in a table.
 struct FieldTraits: OptionSet {
   let rawValue: UInt16
   static let regular = FieldTraits(rawValue: 1 << 0)
@@ -61,7 +60,7 @@ struct FieldTraits: OptionSet {
   static let path = FieldTraits(rawValue: 1 << 4)
   static let host = FieldTraits(rawValue: 1 << 5)
   static let contentLength = FieldTraits(rawValue: 1 << 6)
-  /// Name or value break the rules by themselves.
+  /// The name or the value is invalid by itself.
   static let malformed = FieldTraits(rawValue: 1 << 7)
   /// `:method` is CONNECT, or OPTIONS.
   static let connect = FieldTraits(rawValue: 1 << 8)
@@ -73,12 +72,12 @@ struct FieldTraits: OptionSet {
   static let oddPath = FieldTraits(rawValue: 1 << 12)
 
   static let pseudo: FieldTraits = [.method, .scheme, .authority, .path]
-  /// May stand in a request once at most.
+  /// At most once in a request.
   static let single: FieldTraits = [
     .method, .scheme, .authority, .path, .host, .contentLength,
   ]
 
-  /// The traits of a field. Blanks around a value are let through: some clients send them.
+  /// Blanks around a value are accepted: some clients send them.
   init(_ kind: FieldKind, value: UnsafeRawBufferPointer) {
     switch kind {
     case .regular:
@@ -102,7 +101,7 @@ struct FieldTraits: OptionSet {
     case .contentLength:
       self = FieldTraits.number(value) == nil ? .malformed : [.contentLength, .regular]
     case .te:
-      // In any case of letters (RFC 9110 section 10.1.4); bit 5 is all that tells the two apart.
+      // In any case of letters (RFC 9110 section 10.1.4); only bit 5 differs.
       let isTrailers = value.map { $0 | 0x20 }.elementsEqual("trailers".utf8)
       self = isTrailers ? .regular : .malformed
     case .otherPseudo, .connectionSpecific, .unusable:
@@ -112,8 +111,7 @@ struct FieldTraits: OptionSet {
 
   init(rawValue: UInt16) { self.rawValue = rawValue }
 
-  /// Takes in the next field of a block: pseudo-header fields come before all others (RFC 9113
-  /// section 8.3).
+  /// Adds a block's next field: pseudo-header fields come before all others (RFC 9113 section 8.3).
   @inline(__always)
   mutating func add(_ field: FieldTraits) {
     let isDouble = !isDisjoint(with: field.intersection(.single))
@@ -136,7 +134,7 @@ struct FieldTraits: OptionSet {
   /// Whether they may be trailers (RFC 9113 section 8.1).
   var areTrailers: Bool { isDisjoint(with: [.malformed, .pseudo]) }
 
-  /// The number of a `content-length`; nil when it is none, or larger than any body.
+  /// The number of a `content-length`; nil if invalid or larger than any body.
   static func number(_ value: UnsafeRawBufferPointer) -> Int? {
     guard (1...18).contains(value.count) else { return nil }
     var number = 0
@@ -160,7 +158,6 @@ private func isPrintable(_ value: UnsafeRawBufferPointer) -> Bool {
     || value.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == UInt8(ascii: "\t") }
 }
 
-/// Something, and no blanks nor control characters in it.
 private func isVisible(_ value: UnsafeRawBufferPointer) -> Bool {
   !value.isEmpty && !contains(value, below: 0x21)
 }

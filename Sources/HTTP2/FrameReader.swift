@@ -1,26 +1,21 @@
 import CNghttp2
 
-/// Follows the frames of a client by their lengths and takes the header blocks out of the stream,
-/// whole (RFC 9113 sections 4.1, 4.3 and 6.2). Everything else goes on as it came, once it is clear
-/// of what libnghttp2 lets pass: DATA on a stream that the client has ended, and PRIORITY that is
-/// wrong (it ignores all of those).
+/// Splits a client's bytes into frames and takes out whole header blocks (RFC 9113 sections 4.1,
+/// 4.3 and 6.2). The rest passes unchanged, after the checks that libnghttp2 omits: DATA on a
+/// stream the client has ended, and wrong PRIORITY.
 struct FrameReader {
-  /// What is next.
   enum Step {
-    /// These bytes go on.
     case pass(UnsafeRawBufferPointer)
-    /// What `takeHeld` gives goes on.
+    /// What `takeHeld` returns passes.
     case passHeld
-    /// A header block.
     case headers(BlockHead, UnsafeRawBufferPointer)
-    /// A header block that came in pieces: `takeHeldBlock` has it.
+    /// A header block in pieces; `takeHeldBlock` returns it.
     case headersHeld
-    /// The connection is at its end.
     case broken(FrameError)
   }
 
-  /// What is wrong with frames; RFC 9113 sections 4.2, 5.1, 6.1, 6.2, 6.3 and 6.10. All of it ends
-  /// the connection, also where an error of the stream would do (section 5.4.1).
+  /// RFC 9113 sections 4.2, 5.1, 6.1, 6.2, 6.3 and 6.10. All end the connection, also where a
+  /// stream error would do (section 5.4.1).
   enum FrameError: Error {
     case frameTooLarge, frameTooSmall, streamZero, continuationExpected, badPadding, flooded
     case streamClosed, dependsOnItself
@@ -46,7 +41,6 @@ struct FrameReader {
     }
   }
 
-  /// What the frames around a header block said.
   struct BlockHead {
     let stream: StreamID
     let endStream: Bool
@@ -55,33 +49,31 @@ struct FrameReader {
   }
 
   private enum Piece {
-    /// So many bytes are needed to tell more.
+    /// More bytes are needed, this many in all.
     case incomplete(needed: Int)
-    /// The head of a frame that goes on, and how long the rest of it is.
+    /// The head of a frame that passes, and the length of its rest.
     case other(length: Int)
     case headers
     case broken(FrameError)
   }
 
   private static let headBytes = 9
-  /// Of a PRIORITY frame, or of what its flag puts into HEADERS.
+  /// Of a PRIORITY frame, or of the priority in HEADERS.
   private static let priorityBytes = 5
-  /// SETTINGS_MAX_FRAME_SIZE, which is never announced and so has its first value.
+  /// SETTINGS_MAX_FRAME_SIZE: never announced, so its initial value.
   private static let largestFrameBytes = 16_384
 
-  /// Bytes of a frame that are still to come and go on.
+  /// Bytes of the current frame still to pass.
   private var left: Int
-  /// The frame that goes on is RST_STREAM: what follows is judged when its stream is closed.
+  /// The passing frame is RST_STREAM: later frames are judged once its stream is closed.
   private var isReset = false
-  /// The beginning of a frame, or of frames with one header block, that is not all there.
+  /// An incomplete frame, or incomplete frames of a header block.
   private var held: [UInt8] = []
 
-  /// - Parameter prefaceBytes: what comes before the first frame.
   init(prefaceBytes: Int) { left = prefaceBytes }
 
-  /// Takes the next step's bytes off the input; nil when all is used up.
-  ///
-  /// - Parameter streams: the session's, in which the end of a client's body is noted.
+  /// Consumes the next step's bytes; nil at the end of the input. Records in `streams` where a
+  /// client's body ends.
   mutating func next(
     _ input: inout UnsafeRawBufferPointer, _ streams: inout StreamTable
   ) -> Step? {
@@ -104,7 +96,6 @@ struct FrameReader {
         isReset = Self.type(rest) == NGHTTP2_RST_STREAM.rawValue
         continue
       }
-      // First what stands before it.
       guard offset == 0 else { break }
       return begin(piece, &input)
     }
@@ -113,7 +104,7 @@ struct FrameReader {
     return .pass(UnsafeRawBufferPointer(rebasing: input[..<offset]))
   }
 
-  /// Something that does not simply go on stands at the beginning of the input.
+  /// Starts a step for a frame that does not simply pass.
   private mutating func begin(_ piece: Piece, _ input: inout UnsafeRawBufferPointer) -> Step? {
     switch piece {
     case .headers:
@@ -139,7 +130,7 @@ struct FrameReader {
     }
   }
 
-  /// Goes on with what is held, byte for byte as much as it takes.
+  /// Completes what is held, taking no more input than that needs.
   private mutating func fill(
     _ input: inout UnsafeRawBufferPointer, _ streams: inout StreamTable
   ) -> Step? {
@@ -163,13 +154,11 @@ struct FrameReader {
     }
   }
 
-  /// The held bytes, after `passHeld`.
   mutating func takeHeld() -> [UInt8] {
     defer { held = [] }
     return held
   }
 
-  /// The held block, after `headersHeld`.
   mutating func takeHeldBlock() -> Result<(head: BlockHead, block: [UInt8]), FrameError> {
     let frames = takeHeld()
     return frames.withUnsafeBytes { frames in
@@ -189,7 +178,6 @@ struct FrameReader {
 
   // MARK: Looking at bytes
 
-  /// What stands at the beginning of these bytes.
   @inline(__always)
   private static func look(
     _ bytes: UnsafeRawBufferPointer, _ streams: inout StreamTable
@@ -213,7 +201,7 @@ struct FrameReader {
 
   private static func lookAtPriority(_ bytes: UnsafeRawBufferPointer) -> Piece {
     if stream(bytes) == 0 { return .broken(.streamZero) }
-    // Another length is for libnghttp2 to refuse.
+    // libnghttp2 refuses other lengths.
     let length = length(bytes)
     guard length == priorityBytes else { return .other(length: length) }
     let end = headBytes + length
@@ -222,7 +210,7 @@ struct FrameReader {
       ? .broken(.dependsOnItself) : .other(length: length)
   }
 
-  /// The same for a header block that goes on in CONTINUATION frames from there (section 6.10).
+  /// The same for a header block that continues there in CONTINUATION frames (section 6.10).
   private static func lookOn(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Piece {
     var offset = start
     for _ in 0..<HTTP2Configuration.maximumContinuations {
@@ -241,7 +229,6 @@ struct FrameReader {
     return .broken(.flooded)
   }
 
-  /// Where the frames of a whole header block end.
   private static func sequenceBytes(frame first: UnsafeRawBufferPointer) -> Int {
     var offset = 0
     while true {
@@ -256,7 +243,7 @@ struct FrameReader {
     return stream(frame) == 0 ? .streamZero : nil
   }
 
-  /// The part of a block in one frame, without padding and priority; nil when those do not fit.
+  /// A frame's part of the block, without padding and priority; nil when those do not fit.
   private static func fragment(_ frame: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     var (start, end) = (headBytes, frame.count)
     if type(frame) == NGHTTP2_HEADERS.rawValue {
@@ -270,7 +257,7 @@ struct FrameReader {
     return start <= end ? UnsafeRawBufferPointer(rebasing: frame[start..<end]) : nil
   }
 
-  /// Why a frame has no fragment: too small for what its flags promise, or for its padding.
+  /// Why a frame has no fragment: too small for its flags, or for its padding.
   private static func misfit(_ frame: UnsafeRawBufferPointer) -> FrameError {
     let isPadded = flags(frame) & NGHTTP2_FLAG_PADDED.rawValue != 0
     let hasPriority = flags(frame) & NGHTTP2_FLAG_PRIORITY.rawValue != 0
@@ -278,7 +265,6 @@ struct FrameReader {
     return frame.count < least ? .frameTooSmall : .badPadding
   }
 
-  /// What a HEADERS frame says that has its fragment.
   @inline(__always)
   private static func head(_ frame: UnsafeRawBufferPointer) -> BlockHead {
     let (stream, flags) = (stream(frame), flags(frame))
@@ -292,7 +278,6 @@ struct FrameReader {
       dependsOnItself: dependsOnItself)
   }
 
-  /// The stream that a priority at this offset names.
   private static func dependency(
     _ frame: UnsafeRawBufferPointer, at offset: Int
   ) -> StreamID {

@@ -1,22 +1,19 @@
-/// HPACK's tables as the receiving end keeps them (RFC 7541 section 2.3): the static one, and the
-/// dynamic one that the peer fills.
-///
-/// Every field that ever stood in a table has an identity of its own: its index in the static one,
-/// numbers counted on from there in the dynamic one. An equal identity is an equal field, which
-/// takes no look at its bytes.
+/// HPACK's tables at the receiving end (RFC 7541 section 2.3): the static one, and the dynamic one
+/// that the peer fills. Every field has an identity: its index in the static table, or a number
+/// counted on from there. Equal identities mean equal fields, without comparing bytes.
 struct HPACKDynamicTable {
-  /// A field in a table. The pointers hold until the next change of the table.
+  /// A field in a table. The pointers are valid until the table changes.
   struct Field {
     let name: UnsafeRawBufferPointer
     let value: UnsafeRawBufferPointer
     let kind: FieldKind
     let traits: FieldTraits
-    /// The identity of the first field with this name, where that is known.
+    /// The identity of the first field with this name, if known.
     let nameIdentity: Int
   }
 
   private struct Entry {
-    /// Where the name stands in `text`, the value right behind it.
+    /// The name's position in `text`; the value follows it.
     var start: Int
     var nameCount: Int
     var valueCount: Int
@@ -27,34 +24,32 @@ struct HPACKDynamicTable {
     var sizeBytes: Int { nameCount + valueCount + HPACKDynamicTable.overheadBytes }
   }
 
-  /// What a field counts for beyond its bytes (RFC 7541 section 4.1).
+  /// A field's size beyond its bytes (RFC 7541 section 4.1).
   static let overheadBytes = 32
   /// What a peer may use before it has seen our SETTINGS (RFC 9113 section 6.5.2).
   static let initialBytes = 4_096
 
   private let fixed = HPACKStaticTable()
-  /// A ring: the entry with the number n is at n modulo its size, which is a power of two.
+  /// A ring: entry n is at n modulo its size, a power of two.
   private var entries: [Entry] = []
-  /// The text of the entries in the order of their coming; what came before the oldest is dead.
+  /// The entries' text in order of arrival; what precedes the oldest is free.
   private var text: UnsafeMutableRawPointer?
   private var textCapacity = 0
   private var textEnd = 0
-  /// Entries that ever came in, and how many of the last of them are still here.
+  /// Entries inserted ever, and how many of the last are still here.
   private var inserted = 0
   private(set) var count = 0
   private(set) var sizeBytes = 0
-  /// What the peer has chosen, up to `limitBytes`.
+  /// The peer's choice, up to `limitBytes`.
   private(set) var maximumBytes = initialBytes
-  /// What our SETTINGS allow.
+  /// The limit in our SETTINGS.
   private(set) var limitBytes = initialBytes
-  /// The peer has acknowledged a limit below what it has in the table, and must say that it keeps
-  /// to it.
+  /// The peer has acknowledged a limit below the table's size and must confirm it in the next
+  /// block.
   private(set) var needsResize = false
 
-  /// Memory that is held.
   var heldBytes: Int { textCapacity + entries.capacity * MemoryLayout<Entry>.stride }
 
-  /// The identity of the field with this index; nil when there is none.
   @inline(__always)
   func identity(at index: Int) -> Int? {
     if index <= HPACKStaticTable.count { return index > 0 ? index : nil }
@@ -62,7 +57,6 @@ struct HPACKDynamicTable {
     return place < count ? HPACKStaticTable.count &+ inserted &- place : nil
   }
 
-  /// The field with an identity that `identity(at:)` gave.
   func field(_ identity: Int) -> Field {
     guard identity > HPACKStaticTable.count else {
       let entry = fixed[identity]
@@ -78,11 +72,9 @@ struct HPACKDynamicTable {
       kind: entry.kind, traits: entry.traits, nameIdentity: entry.nameIdentity)
   }
 
-  /// A new field comes in, older ones make room; one that is larger than the table empties it
-  /// (RFC 7541 section 4.4). The bytes must not lie in the table.
-  ///
-  /// - Parameter nameIdentity: where the name was taken from; nil when it was spelled out.
-  /// - Returns: the identity of the new field, and of its name; nil when it did not fit.
+  /// Inserts a field, evicting older ones; one larger than the table empties it (RFC 7541 section
+  /// 4.4). The bytes must not lie in the table. `nameIdentity` is nil for a literal name. Returns
+  /// the identities of the field and of its name; nil when it did not fit.
   @discardableResult
   mutating func insert(
     name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, kind: FieldKind,
@@ -106,7 +98,7 @@ struct HPACKDynamicTable {
     return (identity, nameIdentity ?? identity)
   }
 
-  /// The peer changes the size of the table; false when it is more than it may (RFC 7541 6.3).
+  /// The peer resizes the table; false when above the limit (RFC 7541 6.3).
   mutating func resize(_ bytes: Int) -> Bool {
     guard bytes <= limitBytes else { return false }
     maximumBytes = bytes
@@ -115,10 +107,9 @@ struct HPACKDynamicTable {
     return true
   }
 
-  /// The peer has acknowledged our SETTINGS. Only if that takes something from the table must its
-  /// next block begin with a size (RFC 9113 section 4.3.1). Otherwise the two ends agree anyway:
-  /// several clients never send a size, and as long as they name nothing that is gone, which is an
-  /// index out of range, all they name is what they mean, for indices count from the newest.
+  /// The peer has acknowledged our SETTINGS. Only if that evicts something must its next block
+  /// begin with a size (RFC 9113 section 4.3.1). Otherwise both ends agree anyway: several clients
+  /// never send a size, and indices count from the newest.
   mutating func limit(_ bytes: Int) {
     limitBytes = bytes
     needsResize = sizeBytes > bytes
@@ -141,8 +132,7 @@ struct HPACKDynamicTable {
     textEnd += bytes.count
   }
 
-  /// Room for so many bytes of text: what is dead is given up first. There is always some memory
-  /// after the first field, even an empty one.
+  /// Makes room for text by dropping what is free. Allocates even for an empty first field.
   private mutating func makeRoom(_ needed: Int) {
     guard text == nil || textEnd + needed > textCapacity else { return }
     let start = count > 0 ? entries[oldest & (entries.count - 1)].start : textEnd
@@ -158,7 +148,7 @@ struct HPACKDynamicTable {
     for number in oldest..<oldest + count { entries[number & (entries.count - 1)].start -= start }
   }
 
-  /// Gives the memory back; nothing may follow.
+  /// Frees the memory; nothing may follow.
   mutating func destroy() {
     text?.deallocate()
     text = nil

@@ -1,12 +1,12 @@
-/// The head of an answer in HPACK (RFC 7541), without a dynamic table: `:status` is static, all
-/// else is spelled out. So a head is written when it is given, whichever leaves first. Strings are
-/// not compressed: an id would be a quarter shorter, and took 3 % of the relay's time.
+/// Encodes an answer's head in HPACK (RFC 7541) without a dynamic table, so that heads may leave in
+/// any order. Strings are not compressed: an id would be a quarter shorter, for 3 % of the relay's
+/// time.
 extension HeaderBlock {
-  /// Says that the table is empty (RFC 7541 section 6.3): stands before a connection's first head,
-  /// for a peer that allows less than the usual size waits for it (section 4.2).
+  /// Empties the table (RFC 7541 section 6.3), before a connection's first head: a peer with a
+  /// smaller table waits for it (section 4.2).
   static let emptiesTable: UInt8 = 0x20
 
-  /// Places in the static table (RFC 7541, Appendix A).
+  /// Indices in the static table (RFC 7541, Appendix A).
   private static let statusIndex: UInt8 = 8
   private static let staticStatuses: [(StaticString, UInt8)] = [
     ("200", 8), ("204", 9), ("206", 10), ("304", 11), ("400", 12), ("404", 13), ("500", 14),
@@ -23,7 +23,7 @@ extension HeaderBlock {
           Self.append(field.value, to: &target)
           continue
         }
-        // A response has no other pseudo-header field (RFC 9113 section 8.3.2).
+        // A response's only pseudo-header field (RFC 9113 section 8.3.2).
         if let known = Self.staticStatuses.first(where: { matches(field.value, $0.0) }) {
           target.append(0x80 | known.1)
         } else {
@@ -34,7 +34,7 @@ extension HeaderBlock {
     }
   }
 
-  /// A string behind its length (RFC 7541 section 5.2).
+  /// A string after its length (RFC 7541 section 5.2).
   private static func append(_ string: UnsafeRawBufferPointer, to target: inout [UInt8]) {
     var rest = string.count
     if rest < 127 {

@@ -1,13 +1,12 @@
 /// Decodes HPACK's Huffman code (RFC 7541, Appendix B).
 ///
-/// Nearly everything in a push's head consists of the 74 symbols whose codes have at most 8 bits:
-/// hexadecimal device tokens, ids, topics, base64. For those a step is a symbol, seven go without a
-/// branch, and the table of 512 bytes stays in the cache; with one of 16 kB, for two symbols a
-/// step, the relay was no faster (docs/PERFORMANCE.md). From the first longer code on, the rest of
-/// a string goes symbol by symbol.
+/// Most of a push's head (device tokens, ids, topics, base64) consists of the 74 symbols with codes
+/// of at most 8 bits: a step decodes one, seven go without a branch, and the table of 512 bytes
+/// stays in the cache. One of 16 kB, two symbols a step, was no faster (docs/PERFORMANCE.md). From
+/// the first longer code on, the rest goes symbol by symbol.
 struct HPACKHuffmanDecoder {
-  /// The code is canonical: of one length they count up, in the order of the symbols; a longer
-  /// length goes on where the shorter ended. These have at most `window` bits.
+  /// The code is canonical: codes of a length count up in the order of the symbols, and longer ones
+  /// continue from there. These have at most `window` bits.
   private static let shortSymbols: [(bits: Int, text: StaticString)] = [
     (5, "012aceiost"), (6, " %-./3456789=A_bdfghlmnpru"),
     (7, ":BCDEFGHIJKLMNOPQRSTUVWYjkqvwxyz"), (8, "&*,;XZ"),
@@ -53,22 +52,21 @@ struct HPACKHuffmanDecoder {
     (30, [10, 13, 22, endOfString]),
   ]
 
-  /// Bits of a look into the table of short codes, and bits of the longest code.
+  /// Bits of a look-up among the short codes, and of the longest code.
   private static let window = 8
   private static let longest = 30
   private static let isValid: UInt16 = 0x8000
 
-  /// Codes of one length above `window`.
   private struct LongCodes {
     let bits: Int
-    /// The first code and the one after the last, both written out to `longest` bits.
+    /// The first code and the one after the last, extended to `longest` bits.
     let first: UInt32
     let end: UInt32
     let symbols: [UInt16]
   }
 
-  /// By the next 8 bits: the symbol (bits 0 to 7), how many bits it takes (8 to 11), `isValid`.
-  /// 0 when the code is longer. Made once, never changed after, hence safe to share.
+  /// By the next 8 bits: symbol (bits 0 to 7), its length in bits (8 to 11), `isValid`; 0 when the
+  /// code is longer. Made once, never changed, hence safe to share.
   private nonisolated(unsafe) static let shared: UnsafePointer<UInt16> = makeTable()
   private static let longCodes: [LongCodes] = makeLongCodes()
 
@@ -76,11 +74,10 @@ struct HPACKHuffmanDecoder {
 
   init() { table = Self.shared }
 
-  /// Bytes that `decode` may write for so many it reads: eight for five, and seven more.
+  /// Most bytes `decode` writes: eight for five, and seven more.
   static func room(for count: Int) -> Int { count + count / 5 * 3 + 16 }
 
-  /// Decodes a string; answers the count of bytes written, or nil when it is not valid. `target`
-  /// has `room(for:)`.
+  /// Decodes a string into `target` of `room(for:)`; returns the bytes written, nil when invalid.
   func decode(
     _ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawPointer
   ) -> Int? {
@@ -113,7 +110,6 @@ struct HPACKHuffmanDecoder {
     return finish(source, read, bits, bitCount, target, written)
   }
 
-  /// The end of a string, symbol by symbol.
   private func finish(
     _ source: UnsafeRawBufferPointer, _ read: Int, _ bits: UInt64, _ bitCount: Int,
     _ target: UnsafeMutableRawPointer, _ written: Int
@@ -174,7 +170,7 @@ struct HPACKHuffmanDecoder {
   }
 
   private static func makeLongCodes() -> [LongCodes] {
-    // Where the short codes end, written out to the longest.
+    // Where the short codes end, extended to the longest.
     var code: UInt32 = 0
     for (bits, text) in shortSymbols {
       code += UInt32(text.utf8CodeUnitCount) << UInt32(longest - bits)

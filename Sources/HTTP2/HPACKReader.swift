@@ -1,23 +1,21 @@
-/// A string as it stands in a header block.
 struct CodedString {
   let isHuffman: Bool
   let bytes: UnsafeRawBufferPointer
 }
 
-/// Reads the primitives of a header block (RFC 7541 section 5). Nil means that the block is cut off
-/// or wrong: all that follows would be, too.
+/// Reads the primitives of a header block (RFC 7541 section 5). nil means that the block is cut off
+/// or wrong, as would be all that follows.
 struct HPACKReader {
   private let block: UnsafeRawBufferPointer
   private var offset = 0
 
   init(_ block: UnsafeRawBufferPointer) { self.block = block }
 
-  /// The first byte of the next representation; nil at the end.
   @inline(__always)
   var first: UInt8? { offset < block.count ? block[offset] : nil }
 
-  /// An integer whose first byte has so many bits of it (section 5.1); nil, too, when it has more
-  /// than 32 bits or five bytes that follow: libnghttp2's limits, so that both read the same.
+  /// An integer (section 5.1); nil above 32 bits or five following bytes: libnghttp2's limits, so
+  /// that both read the same.
   @inline(__always)
   mutating func integer(prefixBits: Int) -> Int? {
     guard offset < block.count else { return nil }
@@ -41,7 +39,6 @@ struct HPACKReader {
     return nil
   }
 
-  /// A string (section 5.2), not decoded yet.
   mutating func string() -> CodedString? {
     guard let first else { return nil }
     guard let count = integer(prefixBits: 7), count <= block.count &- offset else { return nil }

@@ -5,20 +5,18 @@ struct HPACKStaticTable {
     let value: UnsafeRawBufferPointer
     let kind: FieldKind
     let traits: FieldTraits
-    /// The first index with this name.
     let nameIndex: Int
   }
 
   static let count = 61
 
-  /// Made once, never changed after, hence safe to share; index 0 is unused.
+  /// Made once, never changed, hence safe to share; index 0 is unused.
   private nonisolated(unsafe) static let shared: UnsafePointer<Entry> = makeTable()
 
   private let entries: UnsafePointer<Entry>
 
   init() { entries = Self.shared }
 
-  /// The entry of an index from 1 to `count`.
   subscript(index: Int) -> Entry { entries[index] }
 
   private static func makeTable() -> UnsafePointer<Entry> {

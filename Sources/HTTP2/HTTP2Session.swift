@@ -1,10 +1,8 @@
 import CNghttp2
 package import NIOCore
 
-/// One HTTP/2 connection, without I/O: bytes in, events out, calls in, bytes out (RFC 9113, by
+/// One HTTP/2 connection without I/O: bytes in, events out, calls in, bytes out (RFC 9113, by
 /// libnghttp2). Server and client. Belongs to one event loop; nothing in it is locked.
-///
-/// The rhythm of a connection:
 ///
 ///     try session.receive(&bytes)         // what the socket had; fills events, arena, fields
 ///     session.takeEvents(into: &batch)    // act on them: respond, request, write, finish, reset
@@ -12,15 +10,15 @@ package import NIOCore
 ///     session.takeEvents(into: &batch)    // `drained` and `closed` that sending brought
 ///     if session.isFinished { close }
 ///
-/// What a peer does wrong is either settled on its stream (RST_STREAM, then `closed`) or ends the
-/// connection: then a GOAWAY is queued, and `failure` says why. Errors that libnghttp2 finds
-/// become known when `send` hands their GOAWAY out; the others at once, thrown by `receive`.
+/// A peer's error either ends its stream (RST_STREAM, then `closed`) or the connection: then a
+/// GOAWAY is queued and `failure` is set. `receive` throws such errors, those that libnghttp2 finds
+/// once `send` has handed their GOAWAY out.
 package final class HTTP2Session {
   let state: UnsafeMutablePointer<SessionState>
   var library: OpaquePointer? { state.pointee.library }
 
-  /// Makes a session and queues its SETTINGS (and, for a client, the preface), to be fetched by
-  /// `send`. Throws only when memory runs out.
+  /// Makes a session and queues its SETTINGS (and a client's preface) for `send`. Throws only when
+  /// memory runs out.
   package init(role: HTTP2Role, configuration: HTTP2Configuration) throws(HTTP2Error) {
     state = UnsafeMutablePointer.allocate(capacity: 1)
     state.initialize(to: SessionState(role: role, limits: configuration))
@@ -44,17 +42,16 @@ package final class HTTP2Session {
 
   // MARK: receiving
 
-  /// Server: from now on `receive` takes in so many header blocks and bytes, and leaves the rest of
-  /// its bytes unread, so that one connection does not keep a loop from all others.
+  /// Server: limits what the following `receive` calls process, so that one connection does not
+  /// keep a loop from the others; the rest stays unread.
   package func beginTurn(headerBlocks: Int, bytes: Int) {
     state.pointee.turn = SessionState.Turn(headerBlocks: headerBlocks, bytes: bytes)
   }
 
-  /// Takes in `bytes`, as far as the turn goes, and appends to `events`. Forgets `arena` and
-  /// `fields` of the batch before, unless its events were not taken.
-  ///
-  /// Throws when the connection is at its end; events from before the error stay readable, and a
-  /// GOAWAY for the peer waits in `send`. Later calls swallow their bytes and throw the same.
+  /// Processes `bytes` as far as the turn goes and appends to `events`. Clears `arena` and `fields`
+  /// of the last batch, unless its events were not taken. Throws when the connection ends; earlier
+  /// events stay readable, and a GOAWAY waits in `send`. Later calls discard their bytes and throw
+  /// the same.
   package func receive(_ bytes: inout ByteBuffer) throws(HTTP2Error) {
     if let failure = state.pointee.failure {
       bytes.moveReaderIndex(to: bytes.writerIndex)
@@ -82,7 +79,7 @@ package final class HTTP2Session {
     throw failure
   }
 
-  /// Gives libnghttp2 what came; of requests it gets everything but the header blocks.
+  /// Passes input to libnghttp2, for a server without the header blocks.
   private func handOver(_ rest: inout UnsafeRawBufferPointer) -> Int {
     guard state.pointee.role == .server else {
       defer { rest = UnsafeRawBufferPointer(rebasing: rest.suffix(0)) }
@@ -110,8 +107,7 @@ package final class HTTP2Session {
     return 0
   }
 
-  /// Decodes a request's header block, and has libnghttp2 judge a frame that says the same of the
-  /// stream and has no fields.
+  /// Decodes a request's header block, and passes libnghttp2 an equivalent frame without fields.
   private func take(_ head: FrameReader.BlockHead, _ block: UnsafeRawBufferPointer) -> Int {
     state.pointee.turn.headerBlocks -= 1
     state.pointee.decodeBlock(block, of: head.stream)
@@ -167,20 +163,18 @@ package final class HTTP2Session {
 
   // MARK: what was received
 
-  /// Events not taken yet.
   package var events: [HTTP2Event] { state.pointee.events }
 
-  /// Bytes that events and fields point into; valid below the highest range only, until the next
-  /// `receive` or `takeEvents`. Reading it is cheap; holding on to it across `receive` costs that
-  /// call a copy.
+  /// Bytes that events and fields point into; valid up to the highest range, until the next
+  /// `receive` or `takeEvents`. Holding it across `receive` costs that call a copy.
   package var arena: [UInt8] { state.pointee.arena }
 
-  /// Header fields that `headers` events point into; as `arena`.
+  /// Header fields that `headers` events point into; valid like `arena`.
   package var fields: [HeaderField] { state.pointee.fields }
 
-  /// Hands over the events and takes the array's memory in exchange: nothing is copied, nothing
-  /// can be lost, and two arrays serve for the life of a connection. What the batch before pointed
-  /// into is done with: a server gives back what a large one has taken.
+  /// Hands over the events and takes the array's memory in exchange, so two arrays serve a
+  /// connection for life. The previous batch's ranges become invalid; a server then frees what a
+  /// large batch took.
   package func takeEvents(into batch: inout [HTTP2Event]) {
     batch.removeAll(keepingCapacity: true)
     swap(&batch, &state.pointee.events)
@@ -189,9 +183,8 @@ package final class HTTP2Session {
 
   // MARK: sending
 
-  /// Appends what waits to be sent to `output`, whole frames until at least `maximumBytes` are
-  /// there (so at most one frame, 16 kB, more). True when there is more: call again when the
-  /// socket takes more. Data held back by the peer's windows does not count as more.
+  /// Appends whole frames to `output` until at least `maximumBytes` are there (at most one frame,
+  /// 16 kB, more). True when more is ready; data held back by the peer's windows is not.
   package func send(into output: inout ByteBuffer, upTo maximumBytes: Int) -> Bool {
     let target = output.writerIndex + maximumBytes
     while output.writerIndex < target {
@@ -212,7 +205,7 @@ package final class HTTP2Session {
     return nghttp2_session_want_write(library) != 0
   }
 
-  /// An answer's head leaves: libnghttp2 made a frame without fields, which are put in here.
+  /// Writes an answer's head, in place of libnghttp2's frame without fields.
   private func writeAnswer(_ frame: UnsafePointer<UInt8>, into output: inout ByteBuffer) {
     let isFirst = !state.pointee.hasAnswered
     state.pointee.hasAnswered = true
@@ -224,12 +217,12 @@ package final class HTTP2Session {
     output.writeBytes(state.pointee.stagedHead[..<state.pointee.stagedHeadBytes])
   }
 
-  /// Nothing more to read nor to write: close the transport.
+  /// Whether nothing is left to read or write: close the transport.
   package var isFinished: Bool {
     nghttp2_session_want_read(library) == 0 && nghttp2_session_want_write(library) == 0
   }
 
-  /// Streams now open, as seen by the events: opened and not yet `closed`.
+  /// Streams opened and not yet reported `closed`.
   package var openStreamCount: Int { state.pointee.streams.count }
 
   // MARK: the connection
@@ -241,9 +234,9 @@ package final class HTTP2Session {
     }
   }
 
-  /// Says goodbye: streams received so far go on to their end, new ones are ignored and may be
-  /// tried elsewhere; `isFinished` turns true after the last. May be called again with another
-  /// code (RFC 9113 section 6.8).
+  /// Sends a GOAWAY: streams received so far go on, new ones are ignored and may be tried
+  /// elsewhere; `isFinished` turns true after the last. May be repeated with another code (RFC 9113
+  /// section 6.8).
   package func goAway(errorCode: UInt32, debugData: [UInt8]) {
     state.pointee.requestedGoAwayCode = errorCode
     let last = nghttp2_session_get_last_proc_stream_id(library)
@@ -252,20 +245,17 @@ package final class HTTP2Session {
     }
   }
 
-  /// Tells the peer that a GOAWAY is to come, as servers do that end gracefully (RFC 9113 section
-  /// 6.8).
+  /// Announces a later GOAWAY, for a graceful end (RFC 9113 section 6.8).
   package func announceGoAway() { _ = nghttp2_submit_shutdown_notice(library) }
 
-  /// Streams the peer allows us to have at once: 100 until its SETTINGS arrived. Further requests
-  /// wait in the session.
+  /// Streams the peer allows at once: 100 until its SETTINGS arrived. Further requests wait here.
   package var peerMaximumConcurrentStreams: UInt32 {
     nghttp2_session_get_remote_settings(library, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
   }
 
   // MARK: SETTINGS
 
-  /// Tells the peer a new SETTINGS_MAX_CONCURRENT_STREAMS, once it is known. What is tolerated
-  /// never shrinks.
+  /// Announces a new SETTINGS_MAX_CONCURRENT_STREAMS. The tolerated number never shrinks.
   package func updateMaximumConcurrentStreams(_ value: UInt32) {
     guard state.pointee.role == .server else { return }
     let enforced = max(value, state.pointee.limits.enforcedConcurrentStreams)
@@ -276,11 +266,9 @@ package final class HTTP2Session {
   }
 }
 
-/// Requests, responses and bodies.
 extension HTTP2Session {
-  /// Server: answers a request. Without `endStream` the answer stays open for `write` and
-  /// `finish`. Throws `streamClosed` when the client left, `headersAlreadySent`,
-  /// `headersTooLarge`.
+  /// Server: answers a request. Without `endStream` the answer stays open for `write` and `finish`.
+  /// Throws `streamClosed`, `headersAlreadySent`, `headersTooLarge`.
   package func respond(
     to id: StreamID, _ head: borrowing HeaderBlock, endStream: Bool
   ) throws(HTTP2Error) {
@@ -298,12 +286,12 @@ extension HTTP2Session {
     if !endStream { shareFairly(id) }
   }
 
-  /// Server: answers a request whole. The body leaves as DATA with END_STREAM on its last frame,
-  /// which is the only one for a body that fits window and frame; an empty body is no DATA frame.
+  /// Server: answers a request whole. END_STREAM is on the last DATA frame; an empty body has no
+  /// DATA frame.
   package func respond(
     to id: StreamID, _ head: borrowing HeaderBlock, body: [UInt8]
   ) throws(HTTP2Error) {
-    // Nothing is said when not all of it can be.
+    // All or nothing.
     guard body.isEmpty || state.pointee.canQueue(body.count, besides: 0) else {
       throw .queueFull(id)
     }
@@ -314,8 +302,8 @@ extension HTTP2Session {
     }
   }
 
-  /// Client: makes a request and returns its stream. A body is queued whole and, with
-  /// `endStream`, ends the stream. Above `peerMaximumConcurrentStreams` requests wait inside.
+  /// Client: makes a request and returns its stream. The body is queued whole. Above
+  /// `peerMaximumConcurrentStreams` requests wait here.
   package func request(
     _ head: borrowing HeaderBlock, body: [UInt8]?, endStream: Bool
   ) throws(HTTP2Error) -> StreamID {
@@ -344,9 +332,9 @@ extension HTTP2Session {
     return id
   }
 
-  /// Both: queues body bytes, any time after headers were sent without `endStream`. They leave as
-  /// the peer's windows allow; `drained` tells when all are out. Throws `streamClosed`,
-  /// `notWritable`, `queueFull` (the stream's or the connection's; nothing is queued then).
+  /// Queues body bytes after headers without `endStream`. They leave as the peer's windows allow;
+  /// `drained` follows. Throws `streamClosed`, `notWritable` or `queueFull`; nothing is queued
+  /// then.
   package func write(_ bytes: Span<UInt8>, to id: StreamID) throws(HTTP2Error) {
     let slot = try writableSlot(id, adding: bytes.count)
     guard !bytes.isEmpty else { return }
@@ -354,7 +342,6 @@ extension HTTP2Session {
     state.pointee.submitData(slot: slot)
   }
 
-  /// As `write` of a span: the readable bytes of a buffer.
   package func write(_ bytes: ByteBuffer, to id: StreamID) throws(HTTP2Error) {
     let slot = try writableSlot(id, adding: bytes.readableBytes)
     guard bytes.readableBytes > 0 else { return }
@@ -375,8 +362,8 @@ extension HTTP2Session {
     return slot
   }
 
-  /// Both: ends our side of the stream after what is queued. Does nothing when that is done
-  /// already, or the stream is gone.
+  /// Ends our side of the stream after what is queued. Does nothing when that is done, or the
+  /// stream gone.
   package func finish(_ id: StreamID) {
     guard let slot = state.pointee.slot(of: id) else { return }
     let flags = state.pointee.streams.slots[slot].flags
@@ -385,7 +372,7 @@ extension HTTP2Session {
     state.pointee.submitData(slot: slot)
   }
 
-  /// Server: whether a request was answered, be it only with a head; true when its stream is gone.
+  /// Server: whether a request has at least an answer's head; true when its stream is gone.
   package func hasAnswer(_ id: StreamID) -> Bool {
     guard let slot = state.pointee.slot(of: id) else { return true }
     return !state.pointee.streams.slots[slot].flags.isDisjoint(with: [
@@ -393,14 +380,14 @@ extension HTTP2Session {
     ])
   }
 
-  /// Bytes of a stream that wait to be handed out, for the caller's back-pressure.
+  /// Bytes of a stream not sent yet, for back-pressure.
   package func queuedBytes(of id: StreamID) -> Int {
     guard let slot = state.pointee.slot(of: id) else { return 0 }
     return state.pointee.streams.slots[slot].bodyBytes
   }
 
-  /// Both: ends the stream at once, in both directions; what is queued is dropped. `closed` with
-  /// this code follows when `send` has handed the frame out.
+  /// Resets the stream at once and drops what is queued. `closed` with this code follows once
+  /// `send` has handed the frame out.
   package func reset(_ id: StreamID, errorCode: UInt32) {
     guard let slot = state.pointee.slot(of: id),
       !state.pointee.streams.slots[slot].flags.contains(.resetByUs)
@@ -409,8 +396,8 @@ extension HTTP2Session {
     nghttp2_submit_rst_stream(library, 0, id, errorCode)
   }
 
-  /// Long answers of one connection take turns, frame by frame; without this libnghttp2 would send
-  /// the first to its end (RFC 9218 section 4.2, "incremental").
+  /// Long answers take turns, frame by frame; without this libnghttp2 would send the first to its
+  /// end (RFC 9218 section 4.2, "incremental").
   private func shareFairly(_ id: StreamID) {
     var priority = nghttp2_extpri(
       urgency: UInt32(NGHTTP2_EXTPRI_DEFAULT_URGENCY), inc: 1)
@@ -418,24 +405,22 @@ extension HTTP2Session {
   }
 }
 
-/// Options and SETTINGS.
 extension HTTP2Session {
   static func setOptions(
     _ option: OpaquePointer?, _ role: HTTP2Role, _ configuration: HTTP2Configuration
   ) {
-    // A server reads header blocks itself, and judges them (`SessionState+Requests`).
+    // A server reads and judges header blocks itself (`SessionState+Requests`).
     if role == .server { nghttp2_option_set_no_http_messaging(option, 1) }
     // Closed streams are not kept for the priority tree.
     nghttp2_option_set_no_closed_streams(option, 1)
-    // Trailing blanks in a value are nobody's attack; some clients send them.
+    // Some clients send trailing blanks in values; they are harmless.
     nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1)
     nghttp2_option_set_max_deflate_dynamic_table_size(option, configuration.headerTableBytes)
-    // Resets are counted against answers (`maximumUnansweredResets`), not against a wall clock:
-    // a thousand phones may leave at once.
+    // Resets are counted against answers (`maximumUnansweredResets`), not against a wall clock: a
+    // thousand phones may leave at once.
     nghttp2_option_set_stream_reset_rate_limit(option, UInt64.max, 0)
   }
 
-  /// The first frame of either end (RFC 9113 section 3.4), and the connection's window.
   func queueSettings(
     _ role: HTTP2Role, _ configuration: HTTP2Configuration
   ) throws(HTTP2Error) {
@@ -446,7 +431,7 @@ extension HTTP2Session {
           settings_id: Int32(id.rawValue), value: UInt32(clamping: value)))
     }
     if role == .server {
-      // First, because `showAdvertisedStreams` looks for it there.
+      // First: `showAdvertisedStreams` expects it there.
       add(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, Int(configuration.enforcedConcurrentStreams))
       // PRIORITY frames are ignored, and no dependency tree is kept (RFC 9218 section 2.1).
       add(NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1)
@@ -467,9 +452,9 @@ extension HTTP2Session {
     guard result == 0 else { throw .library(code: result) }
   }
 
-  /// Libnghttp2 enforces what it announces. To announce less than is tolerated, the number is
-  /// changed in the SETTINGS frame on its way out: 9 bytes of frame header, then the identifier
-  /// (two bytes) and the value (four) of the first setting (RFC 9113 section 6.5.1).
+  /// Libnghttp2 enforces what it announces. To announce less, the number is changed in the outgoing
+  /// SETTINGS frame: 9 bytes of frame header, then the first setting's identifier (two bytes) and
+  /// value (four) (RFC 9113 section 6.5.1).
   func showAdvertisedStreams(_ output: inout ByteBuffer, at start: Int) {
     guard output.getInteger(at: start + 3, as: UInt8.self) == UInt8(NGHTTP2_SETTINGS.rawValue),
       output.getInteger(at: start + 4, as: UInt8.self) == 0,

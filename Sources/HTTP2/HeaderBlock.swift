@@ -1,25 +1,21 @@
 import CNghttp2
 
-/// A header block to send, built flat in one array that is kept between uses. Make one,
-/// `removeAll`, append, pass it to `respond` or `request`, which copy it.
-///
-/// Pseudo-header fields come first. Names must be lower case (RFC 9113 section 8.2.1).
+/// A header block to send, flat in one array that is kept between uses; `respond` and `request`
+/// copy it. Pseudo-header fields come first; names must be lower case (RFC 9113 section 8.2.1).
 package struct HeaderBlock: Sendable {
-  /// What the peer's HPACK table may remember of a field of a request (RFC 7541 section 6.2). Of
-  /// answers it remembers nothing.
+  /// How the peer's HPACK table remembers a request's field (RFC 7541 section 6.2); it remembers
+  /// nothing of answers.
   package enum Indexing: UInt8, Sendable {
-    /// Name and value go into the table: for values that come again.
+    /// Name and value go into the table: for repeated values.
     case incremental
-    /// Nothing new goes into the table: for secrets and for values that never come again.
+    /// Nothing goes into the table: for secrets and for values used once.
     case withoutIndexing
-    /// The first field of that name on a connection goes into the table, later ones refer to its
-    /// name and spell out the value: for values that differ every time (`apns-id`). Needs a static
-    /// name; as `withoutIndexing` otherwise.
+    /// Only the name's first field goes into the table, later ones refer to it: for values that
+    /// always differ (`apns-id`). Needs a static name; otherwise like `withoutIndexing`.
     case nameOnly
   }
 
-  /// What stands in front of each field: then the name, unless it is static, and the value, unless
-  /// that is.
+  /// Precedes each field; the name and the value follow unless they are static.
   struct Mark {
     /// The address of a static name or value, 0 for one that follows.
     var name: UInt = 0
@@ -31,20 +27,18 @@ package struct HeaderBlock: Sendable {
 
   static let markBytes = MemoryLayout<Mark>.size
 
-  /// The fields, each with its mark.
+  /// The fields, each after its mark.
   private(set) var record: [UInt8] = []
-  /// Fields so far.
   package private(set) var count = 0
 
   package init() {}
 
-  /// Empties the block; keeps the memory unless told otherwise.
   package mutating func removeAll(keepingCapacity: Bool = true) {
     record.removeAll(keepingCapacity: keepingCapacity)
     count = 0
   }
 
-  /// A field known at compile time, `":status"` `"200"`: only its address is kept.
+  /// Appends a constant field, `":status"` `"200"`, by its address.
   package mutating func append(
     _ name: StaticString, literal value: StaticString, indexing: Indexing = .incremental
   ) {
@@ -53,7 +47,6 @@ package struct HeaderBlock: Sendable {
     append(mark)
   }
 
-  /// A field with a value of bytes.
   package mutating func append(
     _ name: StaticString, bytes value: Span<UInt8>, indexing: Indexing = .incremental
   ) {
@@ -61,7 +54,6 @@ package struct HeaderBlock: Sendable {
     value.withUnsafeBufferPointer { record.append(contentsOf: $0) }
   }
 
-  /// A field with a value of text.
   package mutating func append(
     _ name: StaticString, _ value: String, indexing: Indexing = .incremental
   ) {
@@ -69,14 +61,13 @@ package struct HeaderBlock: Sendable {
     record.append(contentsOf: value.utf8)
   }
 
-  /// A field with a decimal number for a value.
   package mutating func append(
     _ name: StaticString, _ value: Int, indexing: Indexing = .incremental
   ) {
     append(name, String(value), indexing: indexing)
   }
 
-  /// A field whose name, too, is known only at run time.
+  /// Appends a field whose name is known only at run time.
   package mutating func append(
     name: String, value: String, indexing: Indexing = .incremental
   ) {
@@ -95,7 +86,7 @@ package struct HeaderBlock: Sendable {
 }
 
 extension HeaderBlock.Mark {
-  /// Literals live as long as the process, so their address says which they are.
+  /// Literals live as long as the process, so an address identifies one.
   init(_ name: StaticString, _ valueCount: Int, _ indexing: HeaderBlock.Indexing) {
     self.init(
       name: UInt(bitPattern: name.utf8Start), nameCount: UInt32(name.utf8CodeUnitCount),
@@ -103,7 +94,6 @@ extension HeaderBlock.Mark {
   }
 }
 
-/// A field of a block, where it stands.
 struct BlockField {
   let name: UnsafeRawBufferPointer
   let value: UnsafeRawBufferPointer
@@ -111,7 +101,7 @@ struct BlockField {
   let hasStaticName: Bool
   let hasStaticValue: Bool
 
-  /// Takes the first field off a block's record; nil when there is none left.
+  /// Reads and removes a record's first field; nil when there is none.
   init?(takenFrom record: inout UnsafeRawBufferPointer) {
     guard let start = record.baseAddress, record.count >= HeaderBlock.markBytes else { return nil }
     let mark = record.loadUnaligned(as: HeaderBlock.Mark.self)
@@ -136,12 +126,12 @@ struct BlockField {
   }
 }
 
-/// The names a client has put into the table by `nameOnly`, by the address of their literals.
-/// A handful at most, so a plain array is the quickest set.
+/// Names that a client has put into the table by `nameOnly`, by their literals' addresses; few, so
+/// a plain array is fastest.
 struct IndexedNames {
   private var addresses: [UnsafeRawPointer] = []
 
-  /// Whether the name is new; remembers it. Past 16 names nothing more is indexed.
+  /// Adds a name; whether it is new. Above 16 names nothing more is indexed.
   mutating func insert(_ address: UnsafeRawPointer?) -> Bool {
     guard let address, !addresses.contains(address), addresses.count < 16 else { return false }
     addresses.append(address)

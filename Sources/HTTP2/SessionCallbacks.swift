@@ -1,11 +1,11 @@
 import CNghttp2
 
-/// The C thunks that libnghttp2 calls, and nothing else: each finds its session's state behind
-/// the user pointer and passes plain values on. None of them fails; a state that cannot go on says
-/// so in `failure`, which `HTTP2Session` looks at when libnghttp2 has returned.
+/// The C functions that libnghttp2 calls: each finds its session's state behind the user pointer
+/// and passes plain values on. None fails; a state that cannot go on sets `failure`, which
+/// `HTTP2Session` checks afterwards.
 enum SessionCallbacks {
-  /// One table for all sessions; libnghttp2 copies it. Nil only when memory ran out at the start.
-  /// Never changed after it was made, hence safe to share.
+  /// One table for all sessions; libnghttp2 copies it. nil only when memory ran out at the start.
+  /// Never changed, hence safe to share.
   nonisolated(unsafe) static let table: OpaquePointer? = make()
 
   private static func make() -> OpaquePointer? {
@@ -17,7 +17,7 @@ enum SessionCallbacks {
       state.pointee.headersBegan(frame.pointee.hd.stream_id, opensStream: opens)
       return 0
     }
-    // Of responses only: a server's sessions are shown header blocks without fields.
+    // Responses only: a server's sessions see no fields.
     nghttp2_session_callbacks_set_on_header_callback2(table) { _, _, name, value, _, state in
       guard let name, let value else { return 0 }
       sessionState(state)?.pointee.headerArrived(name, value)
@@ -87,7 +87,7 @@ enum SessionCallbacks {
         lastStream: goAway.last_stream_id, errorCode: goAway.error_code,
         goAway.opaque_data, goAway.opaque_data_len)
     case NGHTTP2_RST_STREAM.rawValue:
-      // It shows as `closed`, which comes next.
+      // Reported by `closed`, which comes next.
       state.pointee.peerEnded(header.stream_id)
     default:
       break  // libnghttp2's business.
@@ -112,7 +112,7 @@ enum SessionCallbacks {
   }
 
   /// `nghttp2_data_source_read_callback`: moves queued bytes into libnghttp2's frame buffer. The
-  /// item ends with the queue; `dataHandedOut` submits another when more was written meanwhile.
+  /// item ends with the queue; `dataHandedOut` submits another if needed.
   static let readQueued: nghttp2_data_source_read_callback = {
     _, stream, target, count, dataFlags, source, state in
     guard let state = sessionState(state), let source, let target, let dataFlags,

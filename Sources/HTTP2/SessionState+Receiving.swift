@@ -1,13 +1,12 @@
 import CNghttp2
 
-/// What arrives: header blocks, bodies, the ends of streams, SETTINGS. A response's fields come
-/// from libnghttp2 one by one; a server decodes a request's block itself
-/// (`SessionState+Requests`).
+/// Receiving: header blocks, bodies, ends of streams, SETTINGS. libnghttp2 decodes responses; a
+/// server decodes requests itself (`SessionState+Requests`).
 extension SessionState {
   // MARK: header blocks
 
   /// Server: whether the client may send a header block on this stream (RFC 9113 sections 5.1 and
-  /// 5.1.1), as far as libnghttp2, which ignores blocks on closed streams, does not look.
+  /// 5.1.1), where libnghttp2, which ignores blocks on closed streams, does not check.
   mutating func judgeHead(_ head: FrameReader.BlockHead) {
     if head.dependsOnItself { blockTraits.formUnion(.malformed) }
     let id = head.stream
@@ -25,7 +24,6 @@ extension SessionState {
     }
   }
 
-  /// A block's first frame was accepted.
   mutating func headersBegan(_ id: StreamID, opensStream: Bool) {
     if opensStream { openSlot(id) }
     // A server has decoded the block already.
@@ -43,9 +41,8 @@ extension SessionState {
     blockContentLength = -1
   }
 
-  /// Client: a field of a response.
   mutating func headerArrived(_ name: OpaquePointer, _ value: OpaquePointer) {
-    // The stream may have been reset while its block was still coming in.
+    // The stream may have been reset while its block was still arriving.
     guard blockStream != 0 else { return }
     let name = UnsafeRawBufferPointer(nghttp2_rcbuf_get_buf(name))
     let value = UnsafeRawBufferPointer(nghttp2_rcbuf_get_buf(value))
@@ -58,7 +55,7 @@ extension SessionState {
     fields.append(field)
   }
 
-  /// Counts a field in; false when that is too much, and nothing of the block is kept then.
+  /// Counts a field; false above the limit, where the block is dropped.
   @inline(__always)
   mutating func count(listBytes: Int) -> Bool {
     blockListBytes &+= listBytes
@@ -67,7 +64,6 @@ extension SessionState {
     return false
   }
 
-  /// Copies a field into the arena; nil when its limit is reached.
   mutating func keep(
     _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer
   ) -> HeaderField? {
@@ -96,7 +92,6 @@ extension SessionState {
     blockEndByte = blockFirstByte
   }
 
-  /// A block is all here and its frames were accepted.
   mutating func headersEnded(_ id: StreamID, endStream: Bool) {
     guard blockStream == id else { return }
     blockStream = 0
@@ -104,7 +99,7 @@ extension SessionState {
     let flags = streams.slots[slot].flags
     if endStream { streams.slots[slot].flags.insert(.remoteEnded) }
     if flags.contains(.headersReported) {
-      // Trailers: nobody here wants them, only the end they bring.
+      // Of trailers, only the end counts.
       dropBlock()
       guard role == .client || endStream && blockTraits.areTrailers else {
         return rejectStream(id, slot)
@@ -179,8 +174,8 @@ extension SessionState {
     }
   }
 
-  /// END_STREAM of a body or of trailers: joined with the stream's last event where that is the
-  /// newest one.
+  /// END_STREAM of a body or of trailers: joined with the stream's last event if that is the
+  /// newest.
   mutating func streamEnded(_ id: StreamID) {
     guard failure == nil, let slot = slot(of: id) else { return }
     guard !streams.slots[slot].flags.contains(.muted) else { return }
@@ -194,8 +189,8 @@ extension SessionState {
     }
   }
 
-  /// A body of another length than `content-length` said makes a request malformed (RFC 9113
-  /// section 8.1.1).
+  /// A body whose length differs from `content-length` makes a request malformed (RFC 9113 section
+  /// 8.1.1).
   private func exceedsContentLength(_ slot: Int, adding count: Int) -> Bool {
     let stream = streams.slots[slot]
     guard stream.contentLength >= 0 else { return false }
@@ -208,8 +203,8 @@ extension SessionState {
       || stream.keptBytes + stream.droppedBytes == stream.contentLength
   }
 
-  /// What came on this stream is malformed: it ends, and nothing more is told of it (RFC 9113
-  /// section 8.1.1). It counts as the peer's doing.
+  /// Ends a malformed stream, without further events (RFC 9113 section 8.1.1). Counts as the peer's
+  /// doing.
   mutating func rejectStream(
     _ id: StreamID, _ slot: Int, _ code: UInt32 = HTTP2ErrorCode.protocolError
   ) {
@@ -220,7 +215,6 @@ extension SessionState {
 
   // MARK: ends
 
-  /// The peer has reset the stream.
   mutating func peerEnded(_ id: StreamID) {
     if let slot = slot(of: id) { streams.slots[slot].flags.insert(.remoteEnded) }
   }

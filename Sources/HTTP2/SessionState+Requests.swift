@@ -1,12 +1,11 @@
 import CNghttp2
 
-/// A server decodes the header blocks of requests itself (RFC 7541, RFC 9113 section 8.2), and
-/// libnghttp2 is given empty ones in their place: it keeps streams and windows, and knows nothing
-/// of fields. Its own way, a callback for each field with counted buffers, took a quarter of the
-/// relay's time (docs/PERFORMANCE.md).
+/// A server decodes requests' header blocks itself (RFC 7541, RFC 9113 section 8.2) and gives
+/// libnghttp2 empty ones: it keeps streams and windows. Its way, a callback per field with counted
+/// buffers, took a quarter of the relay's time (docs/PERFORMANCE.md).
 extension SessionState {
-  /// Decodes a block into `fields` and `arena`. `headersEnded` reports it, once libnghttp2 has
-  /// accepted its frame; `dropUntaken` forgets it otherwise.
+  /// Decodes a block into `fields` and `arena`. `headersEnded` reports it once libnghttp2 has
+  /// accepted its frame; otherwise `dropUntaken` drops it.
   mutating func decodeBlock(_ block: UnsafeRawBufferPointer, of id: StreamID) {
     beginBlock(id)
     guard hasRoomForBlock() else { return }
@@ -31,14 +30,14 @@ extension SessionState {
     if table.needsResize { failDecoding() }
   }
 
-  /// libnghttp2 had no use for the block.
+  /// Drops a block that libnghttp2 did not accept.
   mutating func dropUntaken() {
     guard blockStream != 0 else { return }
     blockStream = 0
     dropBlock()
   }
 
-  /// The tables of the two ends are no longer the same (RFC 9113 section 4.3).
+  /// The two ends' tables differ from now on (RFC 9113 section 4.3).
   private mutating func failDecoding() {
     failure =
       failure
@@ -109,7 +108,6 @@ extension SessionState {
     return take(codedName, name, value, isIndexed: isIndexed)
   }
 
-  /// Decodes a literal into the arena, name and value one behind the other.
   private mutating func take(
     _ codedName: CodedString?, _ tableName: HPACKDynamicTable.Field?, _ codedValue: CodedString,
     isIndexed: Bool
@@ -145,13 +143,13 @@ extension SessionState {
     {
       (known.identity, known.nameIdentity) = new
     }
-    // A path is another one every time; a name that is spelled out says the peer keeps no table.
+    // Paths always differ; a literal name means the peer keeps no table.
     let isWorthKnowing = tableName != nil && kind != .path
     take(known, name, value, place, coded: isWorthKnowing ? codedValue : nil)
     return true
   }
 
-  /// Decodes a string to the end of the arena. Nil when that is full; false when it is no string.
+  /// Decodes a string to the end of the arena. nil when that is full, false when it is invalid.
   private mutating func decode(_ string: CodedString) -> Bool? {
     let room =
       string.isHuffman ? HPACKHuffmanDecoder.room(for: string.bytes.count) : string.bytes.count
@@ -171,7 +169,6 @@ extension SessionState {
     return true
   }
 
-  /// A field that is in the arena.
   private mutating func take(
     _ field: HPACKRepetition.Known, _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer,
     _ place: HeaderField, coded: CodedString?
@@ -190,8 +187,8 @@ extension SessionState {
     fields.append(place)
   }
 
-  /// The block turns out to be of another shape than the one before: what was taken as repeated
-  /// so far is written out after all.
+  /// The block's shape differs from the last one's: writes out the fields recorded as repeated so
+  /// far.
   mutating func spellOutRepeated(_ end: Int) {
     for index in blockFirstField..<end where fields[index].isRepeated {
       let (text, nameCount) = memory.text(index - blockFirstField)

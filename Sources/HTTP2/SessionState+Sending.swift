@@ -1,18 +1,13 @@
 import CNghttp2
 
-/// The sending half: what callers queue, and what libnghttp2 reports as handed out.
-///
-/// A stream has a DATA item in libnghttp2 only while it has something to send, so that a stream
-/// that waits (a phone listening for notifications) costs no item:
+/// Sending: queued by callers, reported by libnghttp2 as handed out. A stream has a DATA item in
+/// libnghttp2 only while it has something to send, so an idle one (a listening phone) costs none:
 ///
 ///     queued -> dataSubmitted -> readQueued -> handed out -> queued again, drained, or ended
 extension SessionState {
-  /// What `readQueued` copied, and what it means.
   struct QueuedRead {
     let count: Int
-    /// Nothing is left for now.
     let isLast: Bool
-    /// Nothing will follow.
     let endsStream: Bool
   }
 
@@ -26,13 +21,12 @@ extension SessionState {
     return QueuedRead(count: count, isLast: isLast, endsStream: endsStream)
   }
 
-  /// Whether so many more bytes fit a stream's queue, which has some already, and the connection's.
+  /// Whether this many more bytes fit the stream's queue, which has `queued`, and the connection's.
   func canQueue(_ count: Int, besides queued: Int) -> Bool {
     queued + count <= limits.maximumQueuedBytes
       && outgoing.usedBytes + count <= limits.maximumQueuedConnectionBytes
   }
 
-  /// Puts bytes into a stream's queue; the caller checked that the stream takes them.
   mutating func enqueue(_ bytes: UnsafeBufferPointer<UInt8>, slot: Int) {
     outgoing.append(bytes, to: &streams.slots[slot].queue)
     streams.slots[slot].flags.insert(.written)
@@ -48,7 +42,7 @@ extension SessionState {
     return true
   }
 
-  /// Server: an answer's frame leaves, and its stream may be gone in a moment.
+  /// Server: copies the head of an answer that leaves: its stream may be gone in a moment.
   private mutating func stageHead(slot: Int) {
     let count = streams.slots[slot].headBytes
     if stagedHead.count < count {
@@ -63,7 +57,7 @@ extension SessionState {
     stagedHeadBytes = count
   }
 
-  /// Gives libnghttp2 a DATA item if there is something to send and none is there yet.
+  /// Gives libnghttp2 a DATA item if there is something to send and it has none.
   mutating func submitData(slot: Int) {
     let stream = streams.slots[slot]
     guard stream.queue.count > 0 || stream.flags.contains(.finishing),
@@ -95,10 +89,10 @@ extension SessionState {
       streams.slots[slot].flags.insert(.localEnded)
       return
     }
-    // More is queued: libnghttp2 still has the item and goes on with it.
+    // More is queued: libnghttp2 still has the item and continues.
     guard streams.slots[slot].queue.count == 0 else { return }
-    // The queue ran dry while the frame was made, so libnghttp2 took the item off. Nothing can
-    // have been written since: it makes, reports and hands out a frame in one call.
+    // The queue ran dry while the frame was made, so libnghttp2 removed the item. Nothing was
+    // written since: it makes, reports and hands out a frame in one call.
     streams.slots[slot].flags.remove(.dataSubmitted)
     if streams.slots[slot].flags.contains(.written) {
       streams.slots[slot].flags.remove(.written)
@@ -106,8 +100,8 @@ extension SessionState {
     }
   }
 
-  /// HEADERS could not be sent. A request that failed has no stream in libnghttp2 that could
-  /// close; an answer that failed (too large) must not leave its client waiting.
+  /// HEADERS could not be sent. A failed request has no stream in libnghttp2 that could close;
+  /// after a failed answer (too large) the client must not wait.
   mutating func headersNotSent(_ id: StreamID, isRequest: Bool) {
     guard let slot = slot(of: id) else { return }
     let resetByUs = streams.slots[slot].flags.contains(.resetByUs)

@@ -1,8 +1,7 @@
 import CNghttp2
 
-/// Everything the callbacks of one session change, in one piece of memory of its own: libnghttp2
-/// is given its address, so that a callback is plain loads and stores without reference counting
-/// or exclusivity checks. Owned and freed by `HTTP2Session`.
+/// All state that a session's callbacks change, in memory of its own whose address libnghttp2 has:
+/// callbacks need no reference counting or exclusivity checks. Owned and freed by `HTTP2Session`.
 ///
 /// Invariants:
 /// 1. `arena` is always full to its count; `arenaUsed` says what is valid. Ranges in `events` and
@@ -10,7 +9,7 @@ import CNghttp2
 /// 2. `currentSlot` is the slot of `currentStream` whenever `currentStream` is not 0.
 /// 3. A slot exists exactly from the opening of a stream (its HEADERS received, or its request
 ///    submitted) to its `closed` event, and each stream has exactly one `closed`.
-/// 4. After `failure` is set nothing more is collected but the ends of streams.
+/// 4. After `failure` is set only the ends of streams are collected.
 struct SessionState {
   let role: HTTP2Role
   let limits: HTTP2Configuration
@@ -25,34 +24,30 @@ struct SessionState {
   var streams = StreamTable()
   var outgoing = BlockPool()
   var indexedNames = IndexedNames()
-  /// A server reads requests itself: `SessionState+Requests`.
+  /// For a server, which decodes requests itself: `SessionState+Requests`.
   var frames: FrameReader
   var table = HPACKDynamicTable()
   let huffman = HPACKHuffmanDecoder()
   var memory = HPACKRepetition()
-  /// Server: the head of the answer whose frame is being handed out, and room to write others.
+  /// Server: the head of the answer being handed out, and room to write others.
   var stagedHead: [UInt8] = []
   var stagedHeadBytes = 0
-  /// Server: whether a head has left.
   var hasAnswered = false
-  /// Server: what `receive` may still take in before it leaves the rest.
+  /// Server: what `receive` may still process.
   var turn = Turn()
   var failure: HTTP2Error?
-  /// The code of the GOAWAY we queued, if any: streams that end because of it are nobody's
-  /// misbehaviour.
+  /// The code of our queued GOAWAY: streams that it ends are not held against the peer.
   var requestedGoAwayCode: UInt32?
-  /// Values of SETTINGS_MAX_CONCURRENT_STREAMS that queued SETTINGS frames will show, in order.
+  /// SETTINGS_MAX_CONCURRENT_STREAMS of queued SETTINGS frames, in order.
   var advertisedStreams: [UInt32] = []
   var streamLimit = StreamLimit()
 
-  /// How far the newest batch is.
   private enum Batch { case receiving, handedOver, done }
   private var batch = Batch.done
-  /// What came in for it.
   private var batchBytes = 0
   var currentStream: StreamID = 0
   var currentSlot = 0
-  /// Streams that ended unanswered by the peer's doing, less those that were answered.
+  /// Streams that the peer ended unanswered, less those that were answered.
   var unansweredResets = 0
 
   struct Turn {
@@ -60,7 +55,7 @@ struct SessionState {
     var bytes = Int.max
   }
 
-  // The header block being received. It may go on in the next batch, and then moves along.
+  // The header block being received. It may continue in the next batch, and then moves along.
   var blockStream: StreamID = 0
   var blockFirstField = 0
   var blockFirstByte = 0
@@ -77,7 +72,7 @@ struct SessionState {
     frames = FrameReader(prefaceBytes: role == .server ? 24 : 0)
   }
 
-  /// So many bytes arrived. Forgets what the last batch left, unless its events were not taken yet.
+  /// Counts arriving bytes. Clears the last batch, unless its events were not taken yet.
   mutating func beginBatch(_ count: Int) {
     if batch != .receiving { batchBytes = 0 }
     batch = .receiving
@@ -86,14 +81,14 @@ struct SessionState {
     if blockStream != 0 { return keepOpenBlock() }
     arenaUsed = 0
     fields.removeAll(keepingCapacity: true)
-    // One large batch must not keep its memory for the life of a client's connection, either.
+    // A client's connection frees a large batch too.
     if arena.count > 1 << 18 { arena = [] }
     if fields.capacity > 1 << 13 { fields = [] }
   }
 
-  /// Events are handed over. What those handed over before point into is done with, and its peer
-  /// may be silent from now on: a server gives back what is more than twice what came, for HPACK
-  /// makes much of little. (A client looks at its arena at any time, and trusts its server.)
+  /// Events are handed over, so those before are done with, and the peer may be silent from now on:
+  /// a server frees what exceeds twice the batch, for HPACK makes much of little. (A client reads
+  /// its arena at any time, and trusts its server.)
   mutating func handOver() {
     switch batch {
     case .receiving:
@@ -112,18 +107,17 @@ struct SessionState {
     }
   }
 
-  /// Memory that is held for what the peer has sent, open streams apart.
   var heldBytes: Int {
     arena.capacity + fields.capacity * MemoryLayout<HeaderField>.stride
       + events.capacity * MemoryLayout<HTTP2Event>.stride + memory.heldBytes + table.heldBytes
   }
 
-  /// What is kept of a batch's memory at least, and at most.
+  /// Bounds of the memory kept after a batch.
   private static let leastSpareBytes = 4 << 10
   private static let mostSpareBytes = 128 << 10
 
-  /// Client: moves a header block that is not complete yet to the front, and forgets the rest. A
-  /// server's blocks come whole.
+  /// Client: moves an incomplete header block to the front and clears the rest. A server's blocks
+  /// come whole.
   private mutating func keepOpenBlock() {
     let shift = blockFirstByte
     fields.removeFirst(blockFirstField)
@@ -140,7 +134,7 @@ struct SessionState {
     blockFirstField = 0
   }
 
-  /// Makes room in the arena; false when its limit is reached.
+  /// Makes room in the arena; false at its limit.
   mutating func reserve(_ count: Int) -> Bool {
     guard arena.count - arenaUsed < count else { return true }
     guard arenaUsed + count <= limits.maximumArenaBytes else {
@@ -152,7 +146,6 @@ struct SessionState {
     return true
   }
 
-  /// Copies bytes into the arena; false when its limit is reached.
   mutating func keep(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Bool {
     guard reserve(count) else { return false }
     guard count > 0, let bytes else { return true }
@@ -164,8 +157,8 @@ struct SessionState {
     return true
   }
 
-  /// Whether the batch is within its limit, its fields included; a field of one byte costs more
-  /// than its text may.
+  /// Whether the batch is within its limit, fields included: a one-byte field costs more than its
+  /// text.
   mutating func hasRoomForBlock() -> Bool {
     let fieldBytes = fields.count &* MemoryLayout<HeaderField>.stride
     if arenaUsed &+ fieldBytes <= limits.maximumArenaBytes { return true }
@@ -173,7 +166,6 @@ struct SessionState {
     return false
   }
 
-  /// The slot of a stream, by the shortcut or the table.
   mutating func slot(of id: StreamID) -> Int? {
     if id == currentStream && id != 0 { return currentSlot }
     guard let slot = streams.find(id) else { return nil }
@@ -182,7 +174,6 @@ struct SessionState {
     return slot
   }
 
-  /// What a server's frames say next.
   mutating func nextStep(_ input: inout UnsafeRawBufferPointer) -> FrameReader.Step? {
     frames.next(&input, &streams)
   }

@@ -1,74 +1,59 @@
 import Primitives
 
-/// What a session remembers of one open stream.
 struct StreamSlot {
-  /// Facts about a stream; each is set once and never taken back, but for the two marked.
+  /// Each is set once and never cleared, but for the two marked.
   struct Flags: OptionSet {
     let rawValue: UInt16
-    /// Headers were given to libnghttp2.
     static let headersSubmitted = Flags(rawValue: 1 << 0)
     /// Headers were handed out; only now may DATA be submitted (a client's stream begins here).
     static let headersSent = Flags(rawValue: 1 << 1)
-    /// The caller asked for the end of the stream.
     static let finishing = Flags(rawValue: 1 << 2)
-    /// libnghttp2 holds a DATA item for this stream (taken back when it is handed out).
+    /// libnghttp2 holds a DATA item for this stream (cleared when it is handed out).
     static let dataSubmitted = Flags(rawValue: 1 << 3)
-    /// Bytes were written since the last `drained` (taken back by it).
+    /// Bytes were written since the last `drained` (cleared by it).
     static let written = Flags(rawValue: 1 << 4)
-    /// The peer's final header block was reported.
     static let headersReported = Flags(rawValue: 1 << 5)
-    /// The body passed its limit.
     static let bodyDropped = Flags(rawValue: 1 << 6)
     /// The header list passed its limit, or the request is malformed: no body events at all.
     static let muted = Flags(rawValue: 1 << 7)
-    /// We reset the stream.
     static let resetByUs = Flags(rawValue: 1 << 8)
-    /// END_STREAM was handed out.
     static let localEnded = Flags(rawValue: 1 << 9)
-    /// Server: the peer sends nothing more, by END_STREAM or RST_STREAM.
+    /// Server: the peer has sent END_STREAM or RST_STREAM.
     static let remoteEnded = Flags(rawValue: 1 << 10)
   }
 
   var id: StreamID = 0
   var flags: Flags = []
-  /// What waits to be sent.
   var queue = ByteQueue()
-  /// Body bytes reported so far.
   var keptBytes = 0
-  /// Body bytes dropped so far.
   var droppedBytes = 0
-  /// What the request's `content-length` said; below 0 if nothing.
+  /// From the request's `content-length`; negative without.
   var contentLength = -1
   /// Bytes at the front of `queue` that are the answer's head.
   var headBytes = 0
-  /// The next free slot, when this one is free.
   var nextFree: Int32 = -1
 
-  /// Body bytes that wait to be sent.
   var bodyBytes: Int { queue.count - headBytes }
 }
 
-/// All open streams of a session: a flat array of slots with a free list, and an index from stream
-/// id to slot. Nothing is allocated per stream.
+/// A session's open streams: slots with a free list, and an index by stream id. Nothing is
+/// allocated per stream.
 struct StreamTable {
-  /// Slot 0 and up; free ones have id 0.
+  /// Free ones have id 0.
   var slots: [StreamSlot] = []
-  /// Server: what became of those that are not.
+  /// Server: the fates of closed streams.
   var history = StreamHistory()
   private var firstFree: Int32 = -1
   private let hash = KeyedHash.ofProcess
   private(set) var index = HashIndex()
 
-  /// Streams now open.
   var count: Int { index.count }
 
-  /// The slot of an open stream, or nil.
   func find(_ id: StreamID) -> Int? {
     guard count > 0 else { return nil }
     return index.find(hash.hash(counting: id)) { slots[Int($0)].id == id }.map { Int($0) }
   }
 
-  /// Takes a slot for a stream that is not in the table.
   mutating func open(_ id: StreamID) -> Int {
     let slot: Int
     if firstFree >= 0 {
@@ -84,8 +69,8 @@ struct StreamTable {
     return slot
   }
 
-  /// Server: a DATA frame begins. Whether the client may send it (RFC 9113 sections 5.1 and 6.1):
-  /// not after END_STREAM or RST_STREAM. What libnghttp2 finds by itself is let through.
+  /// Server: whether the client may send this DATA frame (RFC 9113 sections 5.1 and 6.1): not after
+  /// END_STREAM or RST_STREAM. Passes errors that libnghttp2 finds.
   mutating func mayHaveData(_ id: StreamID, endStream: Bool) -> Bool {
     guard let slot = find(id) else {
       guard id & 1 == 1 else { return true }
@@ -99,7 +84,7 @@ struct StreamTable {
     return true
   }
 
-  /// Gives the slot back. Its queue must have been released.
+  /// Frees the slot. Its queue must have been released.
   mutating func close(_ slot: Int) {
     index.remove(Int32(truncatingIfNeeded: slot), hash.hash(counting: slots[slot].id))
     slots[slot].id = 0
@@ -113,23 +98,20 @@ struct StreamTable {
   }
 }
 
-/// What became of a client's streams that are not open any more (RFC 9113 sections 5.1 and 5.1.1).
-///
-/// What may come on a stream after its end depends on who ended it. A client that said END_STREAM
-/// or RST_STREAM sends nothing more on it; one whose stream we reset may have sent anything before
-/// it heard of that. Streams are without number, so only the exceptions are kept, and of those the
-/// newest: for a stream of which nothing is known any more the lenient answer is given.
+/// The fates of a client's closed streams (RFC 9113 sections 5.1 and 5.1.1). What may follow
+/// depends on who ended the stream: a client that sent END_STREAM or RST_STREAM sends no more, one
+/// whose stream we reset may have sent anything before it knew. Only the newest exceptions are
+/// kept; for forgotten streams the lenient answer is given.
 ///
 /// Invariant: every stream up to `last` that is not open was skipped, or ended by us, or ended by
 /// the client.
 struct StreamHistory {
-  /// A stream that is not open.
   enum Fate {
     /// Above all that were used: not opened yet, or ignored by us (RFC 9113 section 6.8).
     case unused
     /// The client used a higher one first, which closed this one (section 5.1.1).
     case skipped
-    /// The client sends nothing more.
+    /// The client sends no more.
     case endedByClient
     /// The client may not know yet: what it sends is ignored.
     case endedByUs
@@ -137,17 +119,15 @@ struct StreamHistory {
 
   private static let mostKept = 32
 
-  /// The highest stream the client has used.
   private(set) var last: StreamID = 0
-  /// Streams that the client used a higher one before, newest last.
+  /// Newest last.
   private var skipped: [ClosedRange<StreamID>] = []
   /// Streams that we ended while the client could still send, newest last.
   private var endedByUs: [StreamID] = []
-  /// The highest that `endedByUs` has forgotten.
+  /// The highest that `endedByUs` has dropped.
   private var forgotten: StreamID = 0
 
-  /// The client uses a stream for the first time; `isServed` says whether it was opened, or turned
-  /// away at once.
+  /// The client's first use of a stream; `isServed` is false when it was refused at once.
   mutating func used(_ id: StreamID, isServed: Bool) {
     guard id > last, id & 1 == 1 else { return }
     if id > last &+ 2 {
@@ -165,7 +145,6 @@ struct StreamHistory {
     endedByUs.append(id)
   }
 
-  /// What became of a stream of the client's that is not open.
   func fate(of id: StreamID) -> Fate {
     if id > last { return .unused }
     if skipped.contains(where: { $0.contains(id) }) { return .skipped }
@@ -173,26 +152,23 @@ struct StreamHistory {
   }
 }
 
-/// How many streams a client may have at once (RFC 9113 section 5.1.2): what it has acknowledged
-/// last, or more that it has been told since and may know of already. Before its first
-/// acknowledgement nothing is enforced here: it may not have read our SETTINGS.
+/// How many streams a client may have at once (RFC 9113 section 5.1.2): the number it acknowledged
+/// last, or a higher one announced since. Not enforced before its first acknowledgement: it may not
+/// have read our SETTINGS.
 struct StreamLimit {
-  /// Told and not acknowledged, in order.
+  /// Announced and not acknowledged, in order.
   private var announced: [UInt32] = []
   private var acknowledgedValue: UInt32?
   private var limit = Int.max
 
-  /// Whether so many streams may be open.
   @inline(__always)
   func allows(_ count: Int) -> Bool { count <= limit }
 
-  /// SETTINGS with this number leave.
   mutating func announced(_ value: UInt32) {
     announced.append(value)
     update()
   }
 
-  /// The client has acknowledged the oldest SETTINGS.
   mutating func acknowledged() {
     guard !announced.isEmpty else { return }
     acknowledgedValue = announced.removeFirst()

@@ -1,11 +1,10 @@
 internal import CNghttp2
 internal import Glibc
 
-/// What the process has of the system. C wants pointers for it, so it stands where C is called.
+/// System resources of the process, here because C wants pointers for them.
 package enum SystemResources {
-  /// Lets the process have as many files and sockets open as it may allow itself (the soft limit of
-  /// `RLIMIT_NOFILE` becomes the hard one, getrlimit(2)), and answers how many; nil when that
-  /// cannot be known.
+  /// Raises the soft limit of open files to the hard one (`RLIMIT_NOFILE`, getrlimit(2)); returns
+  /// it, or nil when unknown.
   package static func raiseOpenFiles() -> Int? {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return nil }
@@ -15,6 +14,6 @@ package enum SystemResources {
     return Int(clamping: limit.rlim_cur)
   }
 
-  /// Gives memory that nobody uses back (malloc_trim(3)).
+  /// Returns unused memory to the system (malloc_trim(3)).
   package static func returnMemory() { malloc_trim(0) }
 }
