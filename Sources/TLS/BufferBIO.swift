@@ -1,14 +1,14 @@
 internal import COpenSSL
 internal import NIOCore
 
-/// What OpenSSL reads from and writes to while one call of a session runs: the caller's own
-/// buffers, swapped in for that long. Between calls both are empty and own no memory, so an idle
-/// connection pays for two empty buffers and a BIO, and no byte is copied on the way.
+/// OpenSSL's transport during one call of a session: the caller's own buffers, swapped in. Between
+/// calls both are empty and own no memory, so an idle connection costs little, and no byte is
+/// copied on the way.
 struct BufferBIO {
   var input = ByteBuffer()
   var output = ByteBuffer()
 
-  /// A BIO (OpenSSL's idea of a transport) over `state`, which must outlive it.
+  /// A BIO over `state`, which must outlive it.
   static func makeBIO(over state: UnsafeMutablePointer<BufferBIO>) -> OpaquePointer? {
     guard let method, let bio = BIO_new(method) else { return nil }
     BIO_set_data(bio, state)
@@ -16,14 +16,14 @@ struct BufferBIO {
     return bio
   }
 
-  /// The functions below as OpenSSL wants them, made once and never freed.
-  /// `nonisolated(unsafe)`: written once by the initialiser, read-only for OpenSSL afterwards.
+  /// Made once and never freed. `nonisolated(unsafe)`: written once by the initialiser, read-only
+  /// for OpenSSL afterwards.
   private nonisolated(unsafe) static let method: OpaquePointer? = {
     let kind = BIO_get_new_index() | BIO_TYPE_SOURCE_SINK
     guard let method = BIO_meth_new(kind, "push-relay") else { return nil }
     BIO_meth_set_read_ex(method) { read($0, $1, $2, $3) }
     BIO_meth_set_write_ex(method) { write($0, $1, $2, $3) }
-    // Flushing succeeds: there is nothing behind us. All other questions are answered "no".
+    // Flushing succeeds: there is nothing behind us. Everything else is answered "no".
     BIO_meth_set_ctrl(method) { _, command, _, _ in command == BIO_CTRL_FLUSH ? 1 : 0 }
     return method
   }()
@@ -32,7 +32,7 @@ struct BufferBIO {
     BIO_get_data(bio)?.assumingMemoryBound(to: BufferBIO.self)
   }
 
-  /// Hands OpenSSL the next bytes of the input, or says "later" when there are none.
+  /// Gives OpenSSL the next input, or "later" when there is none.
   private static func read(
     _ bio: OpaquePointer?, _ target: UnsafeMutablePointer<CChar>?, _ capacity: Int,
     _ count: UnsafeMutablePointer<Int>?
@@ -53,7 +53,6 @@ struct BufferBIO {
     return 1
   }
 
-  /// Appends what OpenSSL has for the peer to the output. It always takes everything.
   private static func write(
     _ bio: OpaquePointer?, _ source: UnsafePointer<CChar>?, _ length: Int,
     _ count: UnsafeMutablePointer<Int>?

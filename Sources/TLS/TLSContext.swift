@@ -1,29 +1,23 @@
 internal import COpenSSL
 
-/// What all connections of one listener, or of one client, share: who we are, whom we believe,
-/// which protocols and versions we speak, and the keys of the session tickets.
-///
-/// Tickets are stateless (RFC 5077; RFC 8446, section 4.6.1): the server remembers nothing, and
-/// the ticket keys live and die with this object. Early data is never accepted.
-///
-/// `@unchecked Sendable`: the SSL_CTX is complete before the factory functions return and only
-/// read afterwards; OpenSSL's own counters and ticket keys in it are made for use by many threads
-/// (man 7 openssl-threads). `protocols` is never written after `init`.
+/// Shared by all connections of a listener or client: identity, trust, protocols, versions, and the
+/// session tickets' keys. Tickets are stateless (RFC 5077; RFC 8446, section 4.6.1): their keys
+/// live as long as this object. Early data is never accepted. `@unchecked Sendable`: the SSL_CTX is
+/// complete before the factory functions return and only read afterwards; OpenSSL's counters and
+/// ticket keys in it are safe for many threads (man 7 openssl-threads). `protocols` is never
+/// written after `init`.
 package final class TLSContext: @unchecked Sendable {
-  /// Whether a server asks its clients for a certificate.
   package enum ClientCertificates: Sendable {
-    /// It does not ask.
     case none
-    /// It asks, names no authorities, and goes on whatever comes: none, a good one, or one that
-    /// this trust does not cover; `TLSPeer.verification` says which. So the layer above can
-    /// answer 403 `BadCertificate` where a failed handshake would tell the provider nothing.
+    /// Asks, without naming authorities, and accepts any outcome, which `TLSPeer.verification` has.
+    /// So the layer above can answer 403 `BadCertificate` where a failed handshake would tell the
+    /// provider nothing.
     case optional(TLSTrust)
   }
 
   let pointer: OpaquePointer
-  /// Whether peers' certificates are looked at.
   let verifies: Bool
-  /// The ALPN names in wire form, where OpenSSL's callback can read them.
+  /// ALPN names in wire form, for OpenSSL's callback.
   private let protocols: UnsafeMutableBufferPointer<UInt8>
 
   private init(
@@ -43,15 +37,14 @@ package final class TLSContext: @unchecked Sendable {
   }
 
   deinit {
-    // Sessions keep their context alive, so no handshake can ask for `protocols` any more.
+    // Sessions keep their context alive, so no handshake reads `protocols` any more.
     SSL_CTX_free(pointer)
     protocols.deallocate()
   }
 
-  /// A server. It selects the first of `applicationProtocols` that the client offers, fails the
-  /// handshake with the alert no_application_protocol when the client offers only others, and
-  /// accepts a client that offers none (some APNs clients start HTTP/2 without ALPN).
-  /// Throws when a certificate, key or name cannot be used.
+  /// A server's context. It selects the first of `applicationProtocols` that the client offers,
+  /// fails with the alert no_application_protocol when none matches, and accepts a client without
+  /// ALPN (some APNs clients). Throws when a certificate, key or name is not usable.
   package static func server(
     identity: TLSIdentity, clientCertificates: ClientCertificates,
     applicationProtocols: [String], versions: ClosedRange<TLSVersion> = .tls12 ... .tls13
@@ -66,8 +59,8 @@ package final class TLSContext: @unchecked Sendable {
     return context
   }
 
-  /// A client. `identity` is shown to servers that ask for one; `applicationProtocols` are
-  /// offered in this order. Throws when a certificate, key or name cannot be used.
+  /// A client's context. Shows `identity` to servers that ask; offers `applicationProtocols` in
+  /// this order. Throws when a certificate, key or name is not usable.
   package static func client(
     trust: TLSTrust, identity: TLSIdentity?, applicationProtocols: [String],
     versions: ClosedRange<TLSVersion> = .tls12 ... .tls13
@@ -91,11 +84,11 @@ package final class TLSContext: @unchecked Sendable {
   private func configure(versions: ClosedRange<TLSVersion>) throws(TLSError) {
     pushrelay_SSL_CTX_set_options(pointer)
     pushrelay_SSL_CTX_set_mode(pointer)
-    // One read per call instead of two per record. The buffer it fills is given back when empty.
+    // One read per call instead of two per record. The buffer is freed when empty.
     pushrelay_SSL_CTX_set_read_ahead(pointer, 1)
     pushrelay_SSL_CTX_set_session_cache_off(pointer)
     pushrelay_SSL_CTX_set_max_cert_list(pointer, Self.certificateListLimit)
-    // AES-128 first: it is enough, and faster than AES-256 with its longer hash. Of TLS 1.2 only
+    // AES-128 first: strong enough, and faster than AES-256 with its longer hash. Of TLS 1.2 only
     // what HTTP/2 allows (RFC 9113, section 9.2.2): ephemeral keys with AEAD.
     let configured =
       SSL_CTX_set_ciphersuites(
@@ -158,7 +151,7 @@ package final class TLSContext: @unchecked Sendable {
     SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, nil)
     let verify: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { store, _ in
       // The outcome stays in `store` and becomes SSL_get_verify_result; the handshake goes on.
-      // What the verification put into the error queue would be taken for a failure of it.
+      // Errors that verification queued would be taken for a failed handshake.
       ERR_set_mark()
       _ = X509_verify_cert(store)
       ERR_pop_to_mark()
@@ -194,7 +187,7 @@ package final class TLSContext: @unchecked Sendable {
     return SSL_TLSEXT_ERR_OK
   }
 
-  /// A length byte and a name, again and again (RFC 7301, section 3.1).
+  /// A length byte and a name, repeated (RFC 7301, section 3.1).
   private static func wireFormat(of names: [String]) throws(TLSError) -> [UInt8] {
     var wire: [UInt8] = []
     for name in names {
@@ -207,8 +200,7 @@ package final class TLSContext: @unchecked Sendable {
     return wire
   }
 
-  /// The bytes of certificates a peer may make us keep during a handshake; real chains have 2 to
-  /// 6 thousand.
+  /// Most bytes of a peer's certificates in a handshake; real chains have 2 to 6 thousand.
   private static let certificateListLimit = 32_768
 }
 

@@ -1,34 +1,33 @@
 internal import COpenSSL
 
-/// Everything that can go wrong in this module. Texts come from OpenSSL's error queue, which is
-/// empty again when an error is thrown: it belongs to the thread, and an entry left behind would
-/// be blamed on the next connection.
+/// This module's errors. Texts come from OpenSSL's error queue, which is emptied: it belongs to the
+/// thread, and a leftover entry would be blamed on the next connection.
 package enum TLSError: Error, Equatable, Sendable {
-  /// The PEM bytes hold no certificate, or one that cannot be read.
+  /// No certificate in the PEM bytes, or an unreadable one.
   case invalidCertificate(String)
-  /// The PEM bytes hold no private key, one that cannot be read, or an encrypted one.
+  /// No private key in the PEM bytes, or an unreadable or encrypted one.
   case invalidPrivateKey(String)
-  /// The PEM text holds no public key, or one that cannot be used.
+  /// No public key in the PEM text, or an unusable one.
   case invalidPublicKey(String)
-  /// The private key does not belong to the first certificate of the chain.
+  /// The private key does not belong to the chain's first certificate.
   case privateKeyMismatch
-  /// An ALPN name is 1 to 255 bytes long (RFC 7301, section 3.1); this one is not.
+  /// Not 1 to 255 bytes long (RFC 7301, section 3.1).
   case invalidApplicationProtocol(String)
-  /// The server name is empty, too long for SNI, or holds a zero byte.
+  /// Empty, too long for SNI, or with a zero byte.
   case invalidServerName(String)
-  /// `send` was called before the handshake was complete, or after the end.
+  /// `send` before the handshake was complete, or after the end.
   case notEstablished
-  /// The server's certificate was refused by this client; the reason is OpenSSL's.
+  /// This client refused the server's certificate; the reason is OpenSSL's.
   case certificateRejected(reason: String)
-  /// The peer ended the connection with this fatal alert (RFC 8446, section 6).
+  /// The peer's fatal alert (RFC 8446, section 6).
   case alertReceived(code: UInt8, text: String)
-  /// The handshake failed here; the peer has been sent an alert where the protocol has one.
+  /// The handshake failed here; the peer was sent an alert where there is one.
   case handshakeFailed(String)
-  /// A record after the handshake was refused: not authentic, malformed or out of place.
+  /// A record after the handshake was not authentic, malformed or out of place.
   case connectionFailed(String)
-  /// The transport ended without the peer's close_notify: what was received may be cut short.
+  /// The transport ended without close_notify: data may be missing.
   case truncated
-  /// OpenSSL refused something that does not depend on the peer, such as memory.
+  /// OpenSSL failed for reasons of its own, such as memory.
   case library(String)
 }
 
@@ -52,21 +51,20 @@ extension TLSError: CustomStringConvertible {
   }
 }
 
-/// OpenSSL's list of errors, one per thread. Empty before and after each call into this module.
+/// OpenSSL's errors, one queue per thread. Empty before and after each call into this module.
 enum ErrorQueue {
-  /// One entry: its reason code, whether libssl wrote it, and its text.
   struct Entry {
     var reason: Int32
     var isFromSSL: Bool
     var text: String
   }
 
-  /// Peeking first is what makes this cheap enough for every call: clearing walks 16 entries.
+  /// Peeks first, since clearing walks 16 entries.
   static func clear() {
     if ERR_peek_error() != 0 { ERR_clear_error() }
   }
 
-  /// The oldest entry, which is the cause of the later ones; the queue is empty afterwards.
+  /// Removes all entries and returns the oldest, the cause of the others.
   static func takeFirst() -> Entry? {
     let code = ERR_get_error()
     defer { clear() }
@@ -78,6 +76,6 @@ enum ErrorQueue {
       reason: ERR_GET_REASON(code), isFromSSL: ERR_GET_LIB(code) == ERR_LIB_SSL, text: text)
   }
 
-  /// The text of the oldest entry, for errors that are not about a connection.
+  /// Removes all entries and returns the oldest's text.
   static func takeText() -> String { takeFirst()?.text ?? "no reason given" }
 }

@@ -1,11 +1,11 @@
 internal import COpenSSL
 
-/// Who this side is: a certificate chain, leaf first, and the private key of the leaf.
+/// A certificate chain, leaf first, and the leaf's private key.
 package struct TLSIdentity: Sendable {
   let material: IdentityMaterial
 
-  /// Reads both from PEM. The key may be PKCS #8, SEC 1 or PKCS #1, not encrypted.
-  /// Throws `invalidCertificate`, `invalidPrivateKey` or `privateKeyMismatch`.
+  /// Reads PEM. The key may be PKCS #8, SEC 1 or PKCS #1, not encrypted. Throws
+  /// `invalidCertificate`, `invalidPrivateKey` or `privateKeyMismatch`.
   package init(certificateChainPEM: [UInt8], privateKeyPEM: [UInt8]) throws(TLSError) {
     OpenSSLLibrary.prepare()
     let chain = try CertificateList(pem: certificateChainPEM)
@@ -13,15 +13,14 @@ package struct TLSIdentity: Sendable {
   }
 }
 
-/// Whose certificates this side believes.
+/// The authorities whose certificates are trusted.
 package enum TLSTrust: Sendable {
-  /// These certificates, in PEM. Each is an anchor by itself, be it a root or not.
+  /// These certificates; each is a trust anchor, root or not.
   case authorities(pem: [UInt8])
-  /// The authorities that the operating system came with.
   case system
-  /// Those, and these certificates, in PEM.
+  /// Those of the system, and these.
   case systemAnd(pem: [UInt8])
-  /// Anybody: nothing is verified. For closed set-ups and tests.
+  /// Verifies nothing. For closed set-ups and tests.
   case insecure
 }
 
@@ -29,7 +28,7 @@ package enum TLSTrust: Sendable {
 final class CertificateList {
   private(set) var certificates: [OpaquePointer] = []
 
-  /// Throws `invalidCertificate` when there is none, or when one cannot be read.
+  /// Throws `invalidCertificate` when there is none, or when one is unreadable.
   init(pem: [UInt8]) throws(TLSError) {
     let reader = try PEM.Reader(pem)
     while let certificate = PEM_read_bio_X509(reader.bio, nil, noPassword, nil) {
@@ -47,8 +46,8 @@ final class CertificateList {
   }
 }
 
-/// A chain and its key. `@unchecked Sendable`: both are complete when `init` returns and never
-/// changed afterwards; OpenSSL counts references to them atomically (man 7 openssl-threads).
+/// `@unchecked Sendable`: complete when `init` returns and never changed; OpenSSL counts references
+/// atomically (man 7 openssl-threads).
 final class IdentityMaterial: @unchecked Sendable {
   let chain: CertificateList
   let key: OpenSSLKey
@@ -63,10 +62,9 @@ final class IdentityMaterial: @unchecked Sendable {
   }
 }
 
-/// The library as a whole.
 enum OpenSSLLibrary {
-  /// Call before anything else. Error texts are loaded, and OpenSSL's own clean-up at `exit` is
-  /// turned off: it would free tables that other threads' connections still use at that moment.
+  /// Call first. Loads error texts and turns off OpenSSL's clean-up at `exit`, which would free
+  /// tables that other threads' connections still use.
   static func prepare() { _ = prepared }
 
   private static let prepared: Bool =

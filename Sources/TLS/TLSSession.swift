@@ -4,10 +4,9 @@ package import NIOCore
 /// One TLS connection without a socket: ciphertext in, plaintext and ciphertext out.
 ///
 /// 1. The caller owns all buffers. They are appended to, never cleared.
-/// 2. Every call takes all of its input. OpenSSL keeps at most one incomplete record.
-/// 3. Whatever a call appends to `output` must go to the peer, in order, also when it throws:
-///    then it is the alert that tells the peer why.
-/// 4. An error is thrown once. The phase is then `failed`, and later input is dropped silently.
+/// 2. Every call consumes its whole input. OpenSSL keeps at most one incomplete record.
+/// 3. `output` must go to the peer, in order, also after a throw: then it is the alert.
+/// 4. An error is thrown once. The phase is then `failed`, and later input is dropped.
 /// 5. OpenSSL's error queue is empty before and after each call.
 ///
 /// ```
@@ -16,43 +15,35 @@ package import NIOCore
 ///      └─────────────┴──────▶ failed   (receive, send, receiveEndOfFile)
 /// ```
 ///
-/// It has no address of its own: OpenSSL only knows the heap cell behind `buffers`, so a
-/// session may be moved and stored anywhere. It must be used by one thread at a time.
+/// OpenSSL only knows the heap cell behind `buffers`, so a session may be moved. One thread at a
+/// time may use it.
 package struct TLSSession: ~Copyable {
-  /// Where a session is in its life.
   package enum Phase: Sendable, Equatable {
-    /// Nothing can be sent yet.
     case handshaking
-    /// Data may go both ways.
     case established
-    /// The peer has said that it sends nothing more (close_notify); we still may.
+    /// The peer has sent close_notify; we may still send.
     case peerClosed
-    /// We have said so ourselves, or gave up before the handshake was complete.
+    /// We have sent close_notify, or gave up during the handshake.
     case closed
-    /// It broke: a failed handshake, a bad record, an alert, a transport cut short.
     case failed
   }
 
-  /// Where the session is.
   package private(set) var phase: Phase = .handshaking
 
   let session: OpaquePointer
   private let buffers: UnsafeMutablePointer<BufferBIO>
-  /// Kept because OpenSSL's callbacks read from it, not only for `peer`.
+  /// OpenSSL's callbacks read from it.
   private let context: TLSContext
 
-  /// A server's side of a new connection. Throws `library` when memory is short.
   package init(server context: TLSContext) throws(TLSError) {
     (session, buffers) = try Self.make(context)
     self.context = context
     SSL_set_accept_state(session)
   }
 
-  /// A client's side of a new connection; `start` sends the first bytes.
-  ///
-  /// The server's certificate must be for `serverName`, a DNS name (which is also sent as SNI) or
-  /// an IP address (which is not, RFC 6066, section 3). With nil any name will do.
-  /// Throws `invalidServerName`, or `library` when memory is short.
+  /// A client's session; `start` sends the first bytes. The server's certificate must be for
+  /// `serverName`, a DNS name (also sent as SNI) or an IP address (not sent, RFC 6066, section 3);
+  /// nil accepts any. Throws `invalidServerName`, or `library` when memory is short.
   package init(client context: TLSContext, serverName: String?) throws(TLSError) {
     let (session, buffers) = try Self.make(context)
     if let serverName, !Self.expect(serverName, from: session) {
@@ -67,15 +58,15 @@ package struct TLSSession: ~Copyable {
   }
 
   deinit {
-    // Without this OpenSSL would take an unannounced end for an attack and look for the session
-    // in the context's cache, under a lock that all threads share. Nothing is ever cached there.
+    // Without this OpenSSL would take an unannounced end for an attack and search the context's
+    // empty session cache, under a lock that all threads share.
     SSL_set_shutdown(session, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
     Self.free(session, buffers)
   }
 
   // MARK: - Verbs
 
-  /// Appends a client's first bytes to `output`. Has no effect on a server or when called again.
+  /// Appends a client's first bytes to `output`. No effect on a server or when repeated.
   package mutating func start(output: inout ByteBuffer) throws(TLSError) {
     guard phase == .handshaking else { return }
     swap(&buffers.pointee.output, &output)
@@ -84,10 +75,9 @@ package struct TLSSession: ~Copyable {
     try handshake()
   }
 
-  /// Takes what came from the peer. Plaintext is appended to `plaintext`; what the peer must be
-  /// sent (its part of the handshake, tickets, an alert) to `output`. Look at `phase` afterwards:
-  /// it may have become `established` or `peerClosed`. Plaintext that was appended before an error
-  /// is authentic. Throws `certificateRejected`, `alertReceived`, `handshakeFailed` or
+  /// Processes received bytes: appends plaintext, and to `output` what the peer must be sent
+  /// (handshake, tickets, an alert). May change `phase`. Plaintext appended before an error is
+  /// authentic. Throws `certificateRejected`, `alertReceived`, `handshakeFailed` or
   /// `connectionFailed`.
   package mutating func receive(
     _ input: inout ByteBuffer, plaintext: inout ByteBuffer, output: inout ByteBuffer
@@ -104,17 +94,17 @@ package struct TLSSession: ~Copyable {
     if phase == .established { try decrypt(into: &plaintext) }
   }
 
-  /// Tells the session that the transport has ended. Throws `truncated` when the peer had not
-  /// said that it was done: bytes may be missing. A peer of HTTP/2 often does that, and its frames
-  /// say for themselves whether they are complete, so a server may well ignore the error.
+  /// The transport has ended. Throws `truncated` without the peer's close_notify: data may be
+  /// missing. HTTP/2 peers often omit it, and frames show by themselves whether they are complete,
+  /// so a server may ignore the error.
   package mutating func receiveEndOfFile() throws(TLSError) {
     guard phase == .handshaking || phase == .established else { return }
     phase = .failed
     throw .truncated
   }
 
-  /// Encrypts all of `plaintext`, in records of up to 16 KB, and appends them to `output`.
-  /// Throws `notEstablished` in any phase but `established` and `peerClosed`.
+  /// Encrypts `plaintext` into records of up to 16 KB. Throws `notEstablished` unless the phase is
+  /// `established` or `peerClosed`.
   package mutating func send(
     _ plaintext: inout ByteBuffer, output: inout ByteBuffer
   ) throws(TLSError) {
@@ -134,8 +124,8 @@ package struct TLSSession: ~Copyable {
     plaintext.moveReaderIndex(forwardBy: written)
   }
 
-  /// Says that we send nothing more (close_notify), once. A session whose handshake is not
-  /// complete has no way to say so and just ends; one that failed has said so with its alert.
+  /// Sends close_notify, once. During the handshake there is none to send; a failed session has
+  /// sent its alert.
   package mutating func close(output: inout ByteBuffer) {
     switch phase {
     case .established, .peerClosed:
@@ -152,7 +142,7 @@ package struct TLSSession: ~Copyable {
     }
   }
 
-  /// Who the peer is, once the handshake is complete; nil before, and after a failure. Read from
+  /// The peer's identity; nil before the handshake is complete, and after a failure. Read from
   /// OpenSSL each time: keep the value.
   package var peer: TLSPeer? {
     guard SSL_is_init_finished(session) == 1 else { return nil }
@@ -170,8 +160,8 @@ package struct TLSSession: ~Copyable {
     }
   }
 
-  /// Reads record after record straight into the free space of `plaintext`. It stops as soon as
-  /// nothing is left: one more read would allocate OpenSSL's buffer only to find it empty.
+  /// Decrypts straight into the free space of `plaintext`. Stops as soon as nothing is left:
+  /// another read would allocate OpenSSL's buffer only to find it empty.
   private mutating func decrypt(into plaintext: inout ByteBuffer) throws(TLSError) {
     let session = session
     while buffers.pointee.input.readableBytes > 0 || SSL_has_pending(session) == 1 {
@@ -194,7 +184,6 @@ package struct TLSSession: ~Copyable {
     }
   }
 
-  /// Enters `failed` and says why, by the oldest entry of OpenSSL's error queue.
   private mutating func fail() -> TLSError {
     let duringHandshake = phase == .handshaking
     phase = .failed
@@ -238,7 +227,7 @@ package struct TLSSession: ~Copyable {
     buffers.deallocate()
   }
 
-  /// Has the certificate checked for `name`, and sends it as SNI unless it is an IP address.
+  /// Verifies the certificate for `name`, and sends it as SNI unless it is an IP address.
   private static func expect(_ name: String, from session: OpaquePointer) -> Bool {
     guard !name.isEmpty, !name.utf8.contains(0) else { return false }
     if X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), name) == 1 { return true }
@@ -247,10 +236,10 @@ package struct TLSSession: ~Copyable {
       && pushrelay_SSL_set_tlsext_host_name(session, name) == 1
   }
 
-  /// The plaintext of one record (RFC 8446, section 5.1), and what TLS 1.2 adds to it at most
-  /// with our ciphers: header 5, nonce 8, tag 16.
+  /// A record's plaintext (RFC 8446, section 5.1), and the most that TLS 1.2 adds with our ciphers:
+  /// header 5, nonce 8, tag 16.
   private static let recordLength = 16_384
   private static let recordOverhead = 29
-  /// Enough for a handful of requests, so that the buffer grows once and not with each record.
+  /// A handful of requests, so that the buffer grows once and not with each record.
   private static let leastSpace = 2_048
 }

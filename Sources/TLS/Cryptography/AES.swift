@@ -1,14 +1,14 @@
 internal import COpenSSL
 
-/// AES with keys of 256 bits, as authenticated encryption and to wrap other keys.
+/// AES-256, for authenticated encryption and key wrap.
 package enum AES {
   static let nonceLength = 12
   static let tagLength = 16
 
   // MARK: GCM
 
-  /// Encrypts, under a new random nonce each time, and authenticates that and `header` (AES-GCM,
-  /// NIST SP 800-38D): nonce, ciphertext, tag. Throws `library` when there is too much of it.
+  /// Encrypts `content` and authenticates `header` with a new random nonce (AES-GCM, NIST SP
+  /// 800-38D). Returns nonce, ciphertext, tag. Throws `library` when there is too much.
   package static func seal(
     _ content: [UInt8], authenticating header: [UInt8], under key: SymmetricKey
   ) throws(TLSError) -> [UInt8] {
@@ -17,7 +17,7 @@ package enum AES {
     return try seal(content, authenticating: header, under: key, nonce: nonce)
   }
 
-  /// With that nonce, which must never be used twice with a key.
+  /// A nonce must never be used twice with a key.
   static func seal(
     _ content: [UInt8], authenticating header: [UInt8], under key: SymmetricKey, nonce: [UInt8]
   ) throws(TLSError) -> [UInt8] {
@@ -28,7 +28,7 @@ package enum AES {
     return nonce + ciphertext + tag
   }
 
-  /// The content of what `seal` made; nil if that, the header or the key is another.
+  /// Decrypts what `seal` returned; nil if it, the header or the key differs.
   package static func open(
     _ sealed: ArraySlice<UInt8>, authenticating header: [UInt8], under key: SymmetricKey
   ) throws(TLSError) -> [UInt8]? {
@@ -42,8 +42,7 @@ package enum AES {
 
   // MARK: Key wrap
 
-  /// The key, encrypted under another one (AES Key Wrap, RFC 3394): 40 bytes. The same each time:
-  /// keys are random already.
+  /// AES Key Wrap (RFC 3394): 40 bytes, deterministic, for keys are random already.
   package static func wrap(
     _ key: SymmetricKey, under wrapping: SymmetricKey
   ) throws(TLSError) -> [UInt8] {
@@ -53,8 +52,7 @@ package enum AES {
     return wrapped
   }
 
-  /// The key that was wrapped; nil if the bytes or the other key are not those: unwrapping checks
-  /// itself.
+  /// Decrypts a wrapped key; nil if it or the other key differs: key wrap authenticates.
   package static func unwrap(
     _ wrapped: [UInt8], under wrapping: SymmetricKey
   ) throws(TLSError) -> SymmetricKey? {
@@ -68,9 +66,8 @@ package enum AES {
 
   // MARK: By OpenSSL
 
-  /// One whole encryption or decryption; nil when OpenSSL refuses it.
-  ///
-  /// - Parameter tag: of GCM: what comes out or what must; empty for key wrap, which has none.
+  /// Encrypts or decrypts a whole input; nil when OpenSSL refuses. `tag` is GCM's, in or out; empty
+  /// for key wrap, which has none.
   private static func run(
     _ cipher: OpaquePointer?, _ key: SymmetricKey, _ nonce: [UInt8]?, encrypts: Bool,
     header: [UInt8] = [], _ input: [UInt8], tag: inout [UInt8]
@@ -85,7 +82,7 @@ package enum AES {
       EVP_CipherInit_ex(context, cipher, nil, key.bytes, nonce, encrypts ? 1 : 0) == 1
     else { return nil }
     var written: Int32 = 0
-    // With key wrap a block more comes out than went in, with GCM as much.
+    // Key wrap's output is a block longer than its input, GCM's is not.
     var output = [UInt8](repeating: 0, count: input.count + 16)
     guard headerCount == 0 || EVP_CipherUpdate(context, nil, &written, header, headerCount) == 1
     else { return nil }
@@ -99,7 +96,6 @@ package enum AES {
     if !encrypts, EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, tagCount, &tag) != 1 {
       return nil
     }
-    // Nothing is left to come out.
     var rest = [UInt8](repeating: 0, count: 16)
     guard EVP_CipherFinal_ex(context, &rest, &written) == 1 else { return nil }
     if encrypts, EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, tagCount, &tag) != 1 {

@@ -1,17 +1,15 @@
 internal import COpenSSL
 
-/// An X.509 certificate (RFC 5280): reading what stands in it.
+/// An X.509 certificate (RFC 5280).
 package struct Certificate: Sendable, Equatable {
-  /// As it goes over the wire.
+  /// The DER bytes.
   package let der: [UInt8]
-  /// The beginning of its validity: UNIX milliseconds.
   package let notBeforeMilliseconds: Int64
-  /// The end of its validity: UNIX milliseconds.
   package let notAfterMilliseconds: Int64
 
   let handle: CertificateHandle
 
-  /// Reads one from DER; there must be nothing behind it. Throws `invalidCertificate`.
+  /// Reads DER with nothing behind it. Throws `invalidCertificate`.
   package init(der: [UInt8]) throws(TLSError) {
     OpenSSLLibrary.prepare()
     ErrorQueue.clear()
@@ -26,7 +24,7 @@ package struct Certificate: Sendable, Equatable {
     try self.init(handle)
   }
 
-  /// Reads the first one of a text in PEM. Throws `invalidCertificate`.
+  /// Reads the first certificate of a PEM text. Throws `invalidCertificate`.
   package init(pem: String) throws(TLSError) {
     let reader = try PEM.Reader(Array(pem.utf8))
     guard let read = PEM_read_bio_X509(reader.bio, nil, noPassword, nil) else {
@@ -47,26 +45,25 @@ package struct Certificate: Sendable, Equatable {
     notAfterMilliseconds = end
   }
 
-  /// In PEM, with the line's end.
+  /// As PEM, with a final line feed.
   package var pem: String { PEM.write { PEM_write_bio_X509($0, handle.pointer) } }
 
   package static func == (left: Self, right: Self) -> Bool { left.der == right.der }
 
   // MARK: What it says
 
-  /// Whether its alternative names hold this host name (as written, no pattern stands for it) or
-  /// this IP address.
+  /// Whether the alternative names have this host name (literally, patterns do not match) or IP
+  /// address.
   package func isFor(hostName name: String) -> Bool {
     defer { ErrorQueue.clear() }
     guard !name.isEmpty, !name.utf8.contains(0) else { return false }
     let exactly = UInt32(X509_CHECK_FLAG_NO_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
     if X509_check_ip_asc(handle.pointer, name, 0) == 1 { return true }
-    // A dot in front would stand for all names below it.
+    // A leading dot would match all names below it.
     return !name.hasPrefix(".")
       && X509_check_host(handle.pointer, name, name.utf8.count, exactly, nil) == 1
   }
 
-  /// The texts of the subject's attributes of this kind, in their order.
   package func subjectTexts(_ identifier: ASN1Identifier) -> [String] {
     let object = identifier.makeObject()
     defer {
@@ -84,7 +81,6 @@ package struct Certificate: Sendable, Equatable {
     return texts
   }
 
-  /// The value of an extension; nil if there is none.
   package func extensionValue(_ identifier: ASN1Identifier) -> [UInt8]? {
     let object = identifier.makeObject()
     defer { ASN1_OBJECT_free(object) }
@@ -95,14 +91,12 @@ package struct Certificate: Sendable, Equatable {
     return Self.bytes(value)
   }
 
-  /// The name of its key by which certificates that it issues refer to it.
   var subjectKeyIdentifier: [UInt8]? {
     X509_get0_subject_key_id(handle.pointer).map { Self.bytes($0) }
   }
 
   // MARK: What it belongs to
 
-  /// Whether the key is the private half of its own.
   package func belongs(to key: CertificateKey) -> Bool {
     defer { ErrorQueue.clear() }
     return X509_check_private_key(handle.pointer, key.key.pointer) == 1
@@ -145,35 +139,31 @@ package struct Certificate: Sendable, Equatable {
   }
 }
 
-/// A private key of any kind that certificates may have: P-256 as the relay makes them, or what
-/// the operator brought along.
+/// A private key for a certificate: P-256 as made here, or any kind from the operator.
 package struct CertificateKey: Sendable {
   let key: OpenSSLKey
 
-  /// The first private key of a text in PEM, not encrypted. Throws `invalidPrivateKey`.
+  /// Reads the first unencrypted private key of a PEM text. Throws `invalidPrivateKey`.
   package init(pem: String) throws(TLSError) {
     key = try OpenSSLKey(privatePEM: Array(pem.utf8))
   }
 
-  /// A key of ours.
   package init(_ key: P256.PrivateKey) { self.key = key.key }
 }
 
-/// A certificate in OpenSSL's memory, freed with this object.
-///
-/// `@unchecked Sendable`: complete before anyone else sees it and never changed afterwards; what
-/// OpenSSL derives from it later it keeps under locks of its own (man 7 openssl-threads).
+/// A certificate in OpenSSL's memory, freed with this object. `@unchecked Sendable`: complete
+/// before it is shared and never changed; what OpenSSL derives later has its own locks (man 7
+/// openssl-threads).
 final class CertificateHandle: @unchecked Sendable {
   let pointer: OpaquePointer
 
-  /// Takes over a certificate, which nobody else may free.
   init(taking pointer: OpaquePointer) { self.pointer = pointer }
 
   deinit { X509_free(pointer) }
 }
 
 extension ASN1Identifier {
-  /// As OpenSSL wants it; the caller frees it.
+  /// OpenSSL's form; the caller frees it.
   func makeObject() -> OpaquePointer? {
     der.withUnsafeBufferPointer { buffer in
       var cursor = buffer.baseAddress

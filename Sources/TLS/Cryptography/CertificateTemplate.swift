@@ -1,31 +1,26 @@
 internal import COpenSSL
 
-/// What a new certificate shall say.
 package struct CertificateTemplate: Sendable {
-  /// One attribute of the subject's name.
   package struct Attribute: Sendable {
     var identifier: ASN1Identifier
     var text: String
 
     /// The subject's common name (RFC 5280, appendix A.1).
     package static func commonName(_ text: String) -> Self { Self([2, 5, 4, 3], text) }
-    /// The subject's organisation.
     package static func organization(_ text: String) -> Self { Self([2, 5, 4, 10], text) }
 
-    /// An attribute of any kind.
     package init(_ identifier: ASN1Identifier, _ text: String) {
       self.identifier = identifier
       self.text = text
     }
   }
 
-  /// One extension, its value as a whole element of DER.
+  /// An extension, its value a whole DER element.
   package struct Extension: Sendable {
     var identifier: ASN1Identifier
     var isCritical: Bool
     var value: [UInt8]
 
-    /// An extension of any kind.
     package init(_ identifier: ASN1Identifier, isCritical: Bool = false, _ value: [UInt8]) {
       self.identifier = identifier
       self.isCritical = isCritical
@@ -45,7 +40,7 @@ package struct CertificateTemplate: Sendable {
   var notAfterMilliseconds: Int64
   var extensions: [Extension]
 
-  /// A certificate for this key. Times are UNIX milliseconds; certificates keep whole seconds.
+  /// Times are UNIX milliseconds; certificates keep whole seconds.
   package init(
     subject: [Attribute], publicKey: P256.PublicKey, notBeforeMilliseconds: Int64,
     notAfterMilliseconds: Int64, extensions: [Extension]
@@ -57,12 +52,11 @@ package struct CertificateTemplate: Sendable {
     self.extensions = extensions
   }
 
-  /// The certificate, signed by its own key.
   package func signedByItself(_ key: P256.PrivateKey) throws(TLSError) -> Certificate {
     try sign(by: CertificateKey(key), issuer: nil)
   }
 
-  /// The certificate, signed by an authority. Throws `library`.
+  /// Signs the certificate as an authority. Throws `library`.
   package func signed(
     by issuer: Certificate, key: CertificateKey
   ) throws(TLSError) -> Certificate {
@@ -73,7 +67,7 @@ package struct CertificateTemplate: Sendable {
 // MARK: Extensions of RFC 5280, section 4.2.1
 
 extension CertificateTemplate.Extension {
-  /// For an authority that issues certificates for the last link of a chain only.
+  /// For an authority that only issues leaf certificates.
   package static let authority: [Self] = [
     // Basic constraints: cA, path length 0. Key usage: keyCertSign, cRLSign.
     Self(
@@ -97,18 +91,17 @@ extension CertificateTemplate.Extension {
     ]
   }
 
-  /// The names and the addresses (4 or 16 bytes) that a server is reached by.
+  /// A server's names and addresses (4 or 16 bytes).
   package static func alternativeNames(hosts: [String], addresses: [[UInt8]]) -> Self {
     let names = hosts.map { DER.tagged(2, Array($0.utf8)) } + addresses.map { DER.tagged(7, $0) }
     return Self([2, 5, 29, 17], DER.element(.sequence, Array(names.joined())))
   }
 
-  /// A short name for the key: the first 160 bits of its hash (RFC 7093, section 2).
+  /// The first 160 bits of the key's hash (RFC 7093, section 2).
   package static func subjectKeyIdentifier(of key: P256.PublicKey) -> Self {
     Self([2, 5, 29, 14], DER.element(.octetString, SHA256.hash(key.point).prefix(20)))
   }
 
-  /// The short name of the authority's key, if it has one.
   package static func authorityKeyIdentifier(of authority: Certificate) -> [Self] {
     guard let name = authority.subjectKeyIdentifier else { return [] }
     return [Self([2, 5, 29, 35], DER.sequence(DER.tagged(0, name)))]
@@ -142,7 +135,7 @@ extension CertificateTemplate {
     return try Certificate(handle)
   }
 
-  /// 127 random bits: positive, never the same twice (RFC 5280, section 4.1.2.2).
+  /// 127 random bits: positive and unique (RFC 5280, section 4.1.2.2).
   private static func setSerialNumber(of certificate: OpaquePointer) -> Bool {
     var random = SystemRandomNumberGenerator()
     var bytes: [UInt8] = (0..<16).map { _ in random.next() }
@@ -180,7 +173,7 @@ extension CertificateTemplate.Extension {
 }
 
 extension CertificateKey {
-  /// The hash that goes with the key's signatures; none for those that have one built in.
+  /// The key's signature hash; nil for keys with one built in.
   fileprivate var digest: OpaquePointer? {
     let hasOwn =
       EVP_PKEY_is_a(key.pointer, "ED25519") == 1 || EVP_PKEY_is_a(key.pointer, "ED448") == 1

@@ -1,7 +1,6 @@
-/// Writing the little ASN.1 that keys, signatures and certificates need, in its one permitted form
-/// (DER, ITU-T X.690). Each function gives a whole element: tag, length, content.
+/// Writes the ASN.1 of keys, signatures and certificates as DER (ITU-T X.690). Each function
+/// returns a whole element: tag, length, content.
 package enum DER {
-  /// The tags in use here.
   package enum Tag: UInt8, Sendable {
     case boolean = 0x01
     case integer = 0x02
@@ -13,35 +12,31 @@ package enum DER {
     case sequence = 0x30
   }
 
-  /// An element of a type that has a tag of its own.
   package static func element(_ tag: Tag, _ content: some Collection<UInt8>) -> [UInt8] {
     element(tag.rawValue, content)
   }
 
-  /// `[number]`, instead of the content's own tag (IMPLICIT), or around whole elements (EXPLICIT,
-  /// which is constructed).
+  /// `[number]`: replaces the content's tag (IMPLICIT), or wraps elements (EXPLICIT, constructed).
   package static func tagged(
     _ number: UInt8, isConstructed: Bool = false, _ content: some Collection<UInt8>
   ) -> [UInt8] {
     element((isConstructed ? 0xA0 : 0x80) | number, content)
   }
 
-  /// Elements one after the other.
   package static func sequence(_ elements: [UInt8]...) -> [UInt8] {
     element(.sequence, elements.joined())
   }
 
-  /// A bit string. The last byte may have bits that do not count.
   package static func bitString(
     _ bytes: some Collection<UInt8>, unusedBits: UInt8 = 0
   ) -> [UInt8] {
     element(.bitString, [unusedBits] + bytes)
   }
 
-  /// A number that is not negative, given by its bytes, the highest first.
+  /// A non-negative number from its bytes, highest first.
   package static func unsignedInteger(_ bytes: some Collection<UInt8>) -> [UInt8] {
     let digits = bytes.drop { $0 == 0 }
-    // A leading zero where the first bit would say "negative", and for zero itself.
+    // A leading zero where the first bit would mean "negative", and for zero itself.
     let needsZero = digits.first.map { $0 >= 0x80 } ?? true
     return element(.integer, (needsZero ? [0] : []) + digits)
   }
@@ -64,19 +59,16 @@ package enum DER {
   }
 }
 
-/// Reads elements of DER, one after the other. What is not DER is refused: lengths that are
-/// indefinite or longer than needed, and elements that end behind their container.
+/// Reads consecutive DER elements. Refuses what is not DER: indefinite or overlong lengths, and
+/// elements that exceed their container.
 package struct DERReader {
   private var rest: ArraySlice<UInt8>
 
-  /// Reads from the beginning of `bytes`.
   package init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
 
-  /// Whether nothing is left.
   package var isAtEnd: Bool { rest.isEmpty }
 
-  /// The content of the next element, which must have this tag. Nil if it has another one or is
-  /// malformed; nothing more can be read then.
+  /// The content of the next element with this tag; nil, and nothing more, if it is another.
   package mutating func next(_ tag: DER.Tag) -> ArraySlice<UInt8>? {
     guard rest.popFirst() == tag.rawValue, let count = length(), count <= rest.count else {
       rest = []
@@ -87,7 +79,7 @@ package struct DERReader {
     return content
   }
 
-  /// The bytes of a number that is not negative, without the zero that says so.
+  /// The bytes of a non-negative number, without the leading zero.
   package mutating func nextUnsignedInteger() -> ArraySlice<UInt8>? {
     guard let bytes = next(.integer), let first = bytes.first, first < 0x80 else { return nil }
     guard first == 0, bytes.count > 1 else { return bytes }
@@ -99,7 +91,7 @@ package struct DERReader {
   private mutating func length() -> Int? {
     guard let first = rest.popFirst() else { return nil }
     guard first >= 0x80 else { return Int(first) }
-    // Four bytes of length are more than anything that is read here has.
+    // Nothing read here needs more than four bytes of length.
     let count = Int(first & 0x7F)
     guard (1...4).contains(count), rest.count >= count else { return nil }
     let value = rest.prefix(count).reduce(0) { $0 << 8 | Int($1) }
@@ -109,13 +101,11 @@ package struct DERReader {
   }
 }
 
-/// The name of a thing in ASN.1, such as 1.2.840.10045.3.1.7 for the curve P-256.
+/// An ASN.1 object identifier, such as 1.2.840.10045.3.1.7 for the curve P-256.
 package struct ASN1Identifier: Sendable, Hashable, ExpressibleByArrayLiteral {
-  /// The whole element.
   package let der: [UInt8]
 
-  /// The numbers between the dots; there must be two at least, the first 0 to 2, the second below
-  /// 40 (X.690, section 8.19).
+  /// The numbers between the dots; X.690, section 8.19 bounds the first two.
   package init(arrayLiteral numbers: UInt64...) {
     precondition(
       numbers.count >= 2 && numbers[0] <= 2 && numbers[1] < 40,

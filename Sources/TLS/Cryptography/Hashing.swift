@@ -2,10 +2,8 @@ internal import COpenSSL
 
 /// SHA-256 (FIPS 180-4).
 package enum SHA256 {
-  /// Bytes of a digest.
   package static let digestLength = 32
 
-  /// The digest of all the bytes.
   package static func hash(_ bytes: some Collection<UInt8>) -> [UInt8] {
     OpenSSLLibrary.prepare()
     let isDone: Bool
@@ -15,24 +13,23 @@ package enum SHA256 {
       let result = EVP_Digest(source.baseAddress, source.count, &digest, nil, algorithm, nil)
       return (result == 1, digest)
     }
-    // There is no input that it refuses; without memory Swift itself does not go on either.
+    // It refuses no input; without memory Swift itself does not go on either.
     precondition(isDone, "OpenSSL has no SHA-256, or no memory")
     return digest
   }
 
-  /// Looked up once: it costs more than the digest of a short text.
-  /// `nonisolated(unsafe)`: written once by the initialiser, constant and never freed.
+  /// Looked up once: that costs more than the digest of a short text. `nonisolated(unsafe)`:
+  /// written once by the initialiser, constant and never freed.
   nonisolated(unsafe) static let algorithm: OpaquePointer? = EVP_MD_fetch(nil, "SHA256", nil)
 }
 
 /// HMAC with SHA-256 (RFC 2104), under a key of 256 bits.
 package enum HMACSHA256 {
-  /// The code that proves that whoever made it had the key and these bytes.
   package static func code(for bytes: [UInt8], under key: SymmetricKey) -> [UInt8] {
     code(for: bytes, key: key.bytes)
   }
 
-  /// Whether it is the code of these bytes; takes as long wherever they differ.
+  /// Compares the code in constant time.
   package static func isValid(
     _ code: [UInt8], for bytes: [UInt8], under key: SymmetricKey
   ) -> Bool {
@@ -50,12 +47,11 @@ package enum HMACSHA256 {
   }
 }
 
-/// Whether both are the same, in a time that does not tell how much of them is.
+/// Compares in constant time.
 func isEqual(_ first: [UInt8], _ second: [UInt8]) -> Bool {
   first.count == second.count && CRYPTO_memcmp(first, second, first.count) == 0
 }
 
-/// Lends the bytes where they are; a collection that has them in pieces is copied first.
 private func withContiguousBytes<Result>(
   _ bytes: some Collection<UInt8>, _ body: (UnsafeBufferPointer<UInt8>) -> Result
 ) -> Result {

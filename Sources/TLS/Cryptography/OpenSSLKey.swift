@@ -1,16 +1,14 @@
 internal import COpenSSL
 
-/// A key in OpenSSL's memory, of any kind, freed with this object.
-///
-/// `@unchecked Sendable`: complete when `init` returns and never changed afterwards; what OpenSSL
-/// derives from it later it keeps under locks of its own (man 7 openssl-threads).
+/// A key of any kind in OpenSSL's memory, freed with this object. `@unchecked Sendable`: complete
+/// when `init` returns and never changed; what OpenSSL derives later has its own locks (man 7
+/// openssl-threads).
 final class OpenSSLKey: @unchecked Sendable {
   let pointer: OpaquePointer
 
-  /// Takes over a key, which nobody else may free.
   init(taking pointer: OpaquePointer) { self.pointer = pointer }
 
-  /// The first private key in the text, not encrypted. Throws `invalidPrivateKey`.
+  /// Reads the first unencrypted private key. Throws `invalidPrivateKey`.
   init(privatePEM text: [UInt8]) throws(TLSError) {
     let reader = try PEM.Reader(text)
     guard let key = PEM_read_bio_PrivateKey(reader.bio, nil, noPassword, nil) else {
@@ -20,7 +18,7 @@ final class OpenSSLKey: @unchecked Sendable {
     ErrorQueue.clear()
   }
 
-  /// The first public key in the text. Throws `invalidPublicKey`.
+  /// Reads the first public key. Throws `invalidPublicKey`.
   init(publicPEM text: [UInt8]) throws(TLSError) {
     let reader = try PEM.Reader(text)
     guard let key = PEM_read_bio_PUBKEY(reader.bio, nil, noPassword, nil) else {
@@ -32,7 +30,7 @@ final class OpenSSLKey: @unchecked Sendable {
 
   deinit { EVP_PKEY_free(pointer) }
 
-  /// The number that is the private half of a key on the curve P-256; nil for other keys.
+  /// The private number of a P-256 key; nil for other keys.
   func scalar(length: Int) -> [UInt8]? {
     defer { ErrorQueue.clear() }
     var name = [CChar](repeating: 0, count: 32)

@@ -7,7 +7,7 @@ package enum P256 {
   static let length = 32
   private static let algorithm: ASN1Identifier = [1, 2, 840, 10045, 2, 1]
   private static let curve: ASN1Identifier = [1, 2, 840, 10045, 3, 1, 7]
-  /// How many points the curve has: private keys are below (SEC 2, section 2.4.2).
+  /// The curve's order: private keys are below it (SEC 2, section 2.4.2).
   private static let order: [UInt8] = [
     0xFF, 0xFF, 0xFF, 0xFF, 0x00, 0x00, 0x00, 0x00, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
     0xBC, 0xE6, 0xFA, 0xAD, 0xA7, 0x17, 0x9E, 0x84, 0xF3, 0xB9, 0xCA, 0xC2, 0xFC, 0x63, 0x25, 0x51,
@@ -15,17 +15,14 @@ package enum P256 {
 
   // MARK: Private keys
 
-  /// Signs.
   package struct PrivateKey: Sendable {
-    /// Verifies what this one signs.
     package let publicKey: PublicKey
     let key: OpenSSLKey
 
-    /// A new one.
     package init() {
       OpenSSLLibrary.prepare()
       let made = pushrelay_EVP_EC_gen_P256().map { OpenSSLKey(taking: $0) }
-      // As for Swift's own generator: without randomness nothing is right that could be done.
+      // As for Swift's own generator: there is nothing right to do without randomness.
       guard let made, let publicKey = PublicKey(half: made) else {
         preconditionFailure("OpenSSL has no randomness, or no memory")
       }
@@ -33,8 +30,8 @@ package enum P256 {
       self.publicKey = publicKey
     }
 
-    /// The first private key of a text in PEM, as PKCS #8 (RFC 5958; Apple's `.p8` files) or SEC 1
-    /// (RFC 5915; `openssl ecparam`), not encrypted. Throws `invalidPrivateKey`.
+    /// Reads the first unencrypted private key of a PEM text: PKCS #8 (RFC 5958; Apple's `.p8`
+    /// files) or SEC 1 (RFC 5915; `openssl ecparam`). Throws `invalidPrivateKey`.
     package init(pem: String) throws(TLSError) {
       let read = try OpenSSLKey(privatePEM: Array(pem.utf8))
       guard let scalar = read.scalar(length: P256.length) else {
@@ -43,12 +40,12 @@ package enum P256 {
       try self.init(scalar: scalar)
     }
 
-    /// The key is the number, whatever the public half was that stood beside it.
+    /// Uses the number alone, whatever public half stood beside it.
     init(scalar: [UInt8]) throws(TLSError) {
       guard scalar.count == P256.length, scalar.lexicographicallyPrecedes(P256.order),
         let bare = Self.decode(Self.encoded(scalar, point: nil)),
         let point = PublicKey(half: bare)?.point,
-        // Once more, with the public half in it, for those who read the key without computing it.
+        // Encoded again with the public half, for readers that do not compute it.
         let whole = Self.decode(Self.encoded(scalar, point: point)),
         let publicKey = PublicKey(half: whole)
       else {
@@ -59,12 +56,12 @@ package enum P256 {
       self.publicKey = publicKey
     }
 
-    /// As PKCS #8 in PEM, `-----BEGIN PRIVATE KEY-----`, with the line's end.
+    /// As PKCS #8 in PEM, `-----BEGIN PRIVATE KEY-----`, with a final line feed.
     package var pem: String {
       PEM.write { PEM_write_bio_PKCS8PrivateKey($0, key.pointer, nil, nil, 0, nil, nil) }
     }
 
-    /// Signs the bytes. Each signature of the same bytes is another. Throws `library`.
+    /// Signs the bytes; each signature differs. Throws `library`.
     package func signature(for bytes: [UInt8]) throws(TLSError) -> Signature {
       ErrorQueue.clear()
       let context = EVP_MD_CTX_new()
@@ -72,7 +69,7 @@ package enum P256 {
       guard EVP_DigestSignInit(context, nil, SHA256.algorithm, nil, key.pointer) == 1 else {
         throw .library(ErrorQueue.takeText())
       }
-      // Two integers of 33 bytes at most, and what is around them.
+      // Two integers of 33 bytes at most, and their headers.
       var der = [UInt8](repeating: 0, count: 80)
       var count = der.count
       guard EVP_DigestSign(context, &der, &count, bytes, bytes.count) == 1,
@@ -103,21 +100,20 @@ package enum P256 {
 
   // MARK: Public keys
 
-  /// Verifies signatures.
   package struct PublicKey: Sendable, Equatable {
-    /// The point of the curve, uncompressed: 4, then both coordinates (SEC 1, section 2.3.3).
+    /// The uncompressed point: 4, then both coordinates (SEC 1, section 2.3.3).
     let point: [UInt8]
     let key: OpenSSLKey
 
-    /// What stands before the point in a SubjectPublicKeyInfo (RFC 5480, section 2).
+    /// What precedes the point in a SubjectPublicKeyInfo (RFC 5480, section 2).
     private static let prefix = DER.sequence(
       DER.sequence(P256.algorithm.der, P256.curve.der),
       DER.bitString([UInt8](repeating: 0, count: pointLength))
     ).dropLast(pointLength)
     private static let pointLength = 1 + 2 * P256.length
 
-    /// The first public key of a text in PEM, `-----BEGIN PUBLIC KEY-----`.
-    /// Throws `invalidPublicKey`, also for a point that is not on the curve.
+    /// Reads the first public key of a PEM text, `-----BEGIN PUBLIC KEY-----`. Throws
+    /// `invalidPublicKey`, also for a point that is not on the curve.
     package init(pem: String) throws(TLSError) {
       // OpenSSL would make a public key of a private one, too.
       guard let entry = pem.firstRange(of: "-----BEGIN PUBLIC KEY-----") else {
@@ -130,7 +126,7 @@ package enum P256 {
       self = key
     }
 
-    /// The public half of a key; nil unless it is of this curve and not compressed.
+    /// The public half of a key; nil unless P-256 and uncompressed.
     init?(half key: OpenSSLKey) {
       guard let der = TLSPeer.encode({ i2d_PUBKEY(key.pointer, $0) }),
         der.count == Self.prefix.count + Self.pointLength, der.starts(with: Self.prefix)
@@ -142,10 +138,9 @@ package enum P256 {
       self.key = key
     }
 
-    /// In PEM, `-----BEGIN PUBLIC KEY-----`, with the line's end.
+    /// As PEM, `-----BEGIN PUBLIC KEY-----`, with a final line feed.
     package var pem: String { PEM.write { PEM_write_bio_PUBKEY($0, key.pointer) } }
 
-    /// Whether the private half signed the bytes.
     package func isValidSignature(_ signature: Signature, for bytes: [UInt8]) -> Bool {
       let context = EVP_MD_CTX_new()
       let der = signature.der
@@ -162,20 +157,18 @@ package enum P256 {
 
   // MARK: Signatures
 
-  /// Two numbers, in either of the forms in use.
+  /// A signature's two numbers, in both forms in use.
   package struct Signature: Sendable, Equatable {
-    /// Both numbers, of 32 bytes each: the form of JWTs (RFC 7518, section 3.4).
+    /// 32 bytes each: the form of JWTs (RFC 7518, section 3.4).
     package let raw: [UInt8]
 
-    /// Nil unless there are 64 bytes.
     package init?(raw: [UInt8]) {
       guard raw.count == 2 * P256.length else { return nil }
       self.raw = raw
     }
 
-    /// From the form of certificates, and of some makers of JWTs: a SEQUENCE of two INTEGERs
-    /// (RFC 3279, section 2.2.3). Nil for anything else, also behind it, and for numbers that are
-    /// too large for this curve.
+    /// From a SEQUENCE of two INTEGERs (RFC 3279, section 2.2.3), the form of certificates and some
+    /// JWTs. nil for anything else or more, and for numbers too large for this curve.
     package init?(der: some Collection<UInt8>) {
       var outer = DERReader(Array(der)[...])
       guard let content = outer.next(.sequence), outer.isAtEnd else { return nil }
@@ -186,7 +179,6 @@ package enum P256 {
       raw = Self.padded(first) + Self.padded(second)
     }
 
-    /// A SEQUENCE of two INTEGERs.
     package var der: [UInt8] {
       DER.sequence(
         DER.unsignedInteger(raw.prefix(P256.length)), DER.unsignedInteger(raw.suffix(P256.length)))

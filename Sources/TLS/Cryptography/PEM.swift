@@ -2,20 +2,18 @@ internal import COpenSSL
 
 /// Text around DER (RFC 7468), by OpenSSL's reader and writer.
 enum PEM {
-  /// What one of OpenSSL's `PEM_write_bio` functions writes.
   static func write(_ body: (OpaquePointer?) -> Int32) -> String {
     ErrorQueue.clear()
     let bio = BIO_new(BIO_s_mem())
     defer { BIO_free(bio) }
     var bytes: UnsafeMutablePointer<CChar>?
-    // Keys and certificates that were read or made can be written; only memory may be short.
+    // Keys and certificates in memory can be written; only memory may be short.
     precondition(body(bio) == 1, "OpenSSL has no memory to write PEM")
     let count = pushrelay_BIO_get_mem_data(bio, &bytes)
     return String(
       decoding: UnsafeRawBufferPointer(start: bytes, count: max(0, count)), as: UTF8.self)
   }
 
-  /// PEM bytes as OpenSSL wants to read them.
   final class Reader {
     let bio: OpaquePointer
     private let bytes: UnsafeMutableBufferPointer<UInt8>
@@ -41,7 +39,7 @@ enum PEM {
   }
 }
 
-/// Without it OpenSSL would ask for the password of an encrypted key on the terminal.
+/// Without it OpenSSL would ask for an encrypted key's password on the terminal.
 func noPassword(
   _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int32, _ writing: Int32,
   _ argument: UnsafeMutableRawPointer?

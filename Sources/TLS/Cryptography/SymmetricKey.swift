@@ -2,26 +2,23 @@ internal import COpenSSL
 
 /// 256 secret bits, for AES and HMAC.
 package struct SymmetricKey: Sendable, Equatable {
-  /// Bytes of a key.
   package static let length = 32
 
-  /// The key itself: keep it as you keep a password.
   package let bytes: [UInt8]
 
-  /// A new one, from the system's source of randomness.
+  /// Makes a new key, from the system's randomness.
   package init() {
     var random = SystemRandomNumberGenerator()
     bytes = (0..<Self.length).map { _ in random.next() }
   }
 
-  /// One that is there already; nil unless it has 32 bytes.
   package init?(bytes: [UInt8]) {
     guard bytes.count == Self.length else { return nil }
     self.bytes = bytes
   }
 
-  /// One from a pass phrase: PBKDF2 with HMAC and SHA-256 (RFC 8018, section 5.2). The more rounds,
-  /// the longer a guess takes. Throws `library` when OpenSSL refuses, as it does zero rounds.
+  /// Derives a key by PBKDF2 with HMAC and SHA-256 (RFC 8018, section 5.2); more rounds make
+  /// guesses slower. Throws `library` when OpenSSL refuses, as it does zero rounds.
   package init(
     passphrase: [UInt8], salt: [UInt8], rounds: Int
   ) throws(TLSError) {
@@ -30,7 +27,7 @@ package struct SymmetricKey: Sendable, Equatable {
 
   package static func == (left: Self, right: Self) -> Bool { isEqual(left.bytes, right.bytes) }
 
-  /// PBKDF2 with any length of the outcome, as test vectors have them.
+  /// PBKDF2 with any output length, as test vectors have them.
   static func derive(
     _ passphrase: [UInt8], _ salt: [UInt8], _ rounds: Int, length: Int
   ) throws(TLSError) -> [UInt8] {
