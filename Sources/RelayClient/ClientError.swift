@@ -3,36 +3,28 @@ import NIOCore
 import NIOPosix
 package import TLS
 
-/// Why a connection, a request or a stream of the client failed; `description` says what to do.
+/// Why a connection, request or stream failed; `description` says what to do.
 package enum ClientError: Error, Equatable, Sendable {
-  /// No TCP connection: nobody listens, or the way there is closed.
+  /// No TCP connection: no listener, or the way there is closed.
   case cannotConnect(address: String, problem: String)
-  /// The TLS handshake failed.
   case tls(address: String, TLSError)
-  /// The peer closed the connection before it spoke HTTP/2: TLS against a plaintext port, mostly.
+  /// The peer closed before it spoke HTTP/2: mostly TLS against a plaintext port.
   case noHTTP2(address: String, problem: String)
-  /// Nothing came within the time allowed.
   case timedOut(what: String, seconds: Int64)
-  /// The server said GOAWAY (RFC 9113 section 6.8). `reason` is that of its JSON debug data, as
-  /// APNs sends it, or the debug data itself.
+  /// The server sent GOAWAY (RFC 9113 section 6.8); `reason` is that of APNs' JSON debug data, or
+  /// the data itself.
   case goAway(reason: String?, errorCode: UInt32)
-  /// The connection broke.
   case connectionLost(problem: String)
   /// `close` was called, or the client was released.
   case closed
-  /// The server reset the stream with this code (RFC 9113 section 7).
+  /// By the server, with this code (RFC 9113 section 7).
   case streamReset(errorCode: UInt32)
-  /// The stream has ended, or its body was finished: nothing more can be written.
   case streamEnded
-  /// More came than the caller allowed.
   case responseTooLarge(limitBytes: Int)
-  /// A line of a stream is longer than the link allows.
   case lineTooLong(limitBytes: Int)
-  /// The head or the body of the request does not fit the connection's limits.
+  /// The request's head or body exceeds the connection's limits.
   case requestTooLarge
-  /// The answer is not what this API says.
   case unexpectedAnswer(what: String)
-  /// The task was cancelled.
   case cancelled
 }
 
@@ -90,7 +82,6 @@ extension ClientError: CustomStringConvertible {
   import Glibc
 #endif
 
-/// What the errors of sockets and of HTTP/2 mean, in a few words for people.
 enum ConnectErrorText {
   static func text(_ error: any Error) -> String {
     switch error {

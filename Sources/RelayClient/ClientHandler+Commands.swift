@@ -1,9 +1,7 @@
 import HTTP2
 import Transport
 
-/// What the tasks of the program want.
 extension ClientHandler {
-  /// Carries out a batch and flushes once.
   func perform(_ commands: [ClientCommand]) {
     for command in commands {
       switch command {
@@ -22,7 +20,6 @@ extension ClientHandler {
     flush()
   }
 
-  /// Why nothing can be begun now; nil when it can.
   private var refusal: ClientError? {
     if case .closed(let error) = phase { return error }
     return goAway
@@ -98,14 +95,13 @@ extension ClientHandler {
       closeWaiters = []
       return
     }
-    // What was written before leaves before; the GOAWAY with the last words of the socket.
+    // Earlier writes leave first; the GOAWAY with the socket's last bytes.
     flush()
     transport.http2.goAway(errorCode: HTTP2ErrorCode.noError, debugData: [])
     fail(.closed)
   }
 
-  /// The head as a header block. What HPACK remembers of each field is as Apple advises (Apple,
-  /// "Sending notification requests to APNs").
+  /// HPACK indexing as advised (Apple, "Sending notification requests to APNs").
   private func fill(_ request: RequestHead) {
     head.removeAll()
     if request.method == "POST" {

@@ -2,7 +2,6 @@ import HTTP2
 import RelayCore
 import Transport
 
-/// What the connection hears.
 extension ClientHandler {
   func handle(_ events: [HTTP2Event]) {
     for event in events {
@@ -36,7 +35,7 @@ extension ClientHandler {
 
   private func headers(_ id: StreamID, _ range: Range<Int>, endStream: Bool) {
     if requests[id] != nil {
-      // A second block is trailers: nothing in them matters here.
+      // A second block is trailers, which are ignored.
       if requests[id]?.response.status == 0 {
         let head = head(range)
         requests[id]?.response.status = head.status

@@ -4,11 +4,9 @@ import NIOPosix
 import TLS
 import Transport
 
-/// The client's end of a connection on its event loop: bytes from the socket into the `Transport`,
-/// its events to the boxes in which tasks wait, their commands back.
-///
-/// Reads are acted on as they come and answered in one flush at the end of the batch; commands of
-/// one wake-up are flushed together. What the socket does not take stays in the HTTP/2 session.
+/// A client connection on its event loop: passes bytes to the `Transport`, its events to the boxes
+/// in which tasks wait, and their commands back. Each batch of reads or commands is flushed once;
+/// what the socket does not take stays in the HTTP/2 session.
 ///
 /// ```
 /// connecting ── SETTINGS ──▶ ready ── GOAWAY, error, close, end of file ──▶ closed(why)
@@ -32,9 +30,9 @@ final class ClientHandler: ChannelInboundHandler {
 
   struct OpenStream {
     let box: StreamBox
-    /// Nil once the head has come.
+    /// nil once the head has arrived.
     var startedTick: Int64?
-    /// Written into the session and not yet handed out.
+    /// Written into the session and not yet sent.
     var unsentBytes = 0
   }
 
@@ -46,11 +44,10 @@ final class ClientHandler: ChannelInboundHandler {
   var requests: [StreamID: PendingRequest] = [:]
   var streams: [StreamID: OpenStream] = [:]
   var streamIDs: [ObjectIdentifier: StreamID] = [:]
-  /// What the server's GOAWAY said; whatever fails afterwards fails because of it.
+  /// From the server's GOAWAY: the reason of all later failures.
   var goAway: ClientError?
   var head = HeaderBlock()
   var context: ChannelHandlerContext?
-  /// Whoever waits for the socket to be closed.
   var closeWaiters: [OneShot<Void>] = []
   /// Whole seconds since the connection was made: the clock of the time limits.
   private var tick: Int64 = 0
@@ -142,7 +139,6 @@ final class ClientHandler: ChannelInboundHandler {
 
   // MARK: Sending
 
-  /// Hands the socket all it takes.
   func flush() {
     guard let context else { return }
     if case .closed = phase { return }
@@ -184,7 +180,7 @@ final class ClientHandler: ChannelInboundHandler {
 
   // MARK: Reading more slowly
 
-  /// Stops reading: somebody's unread bytes have reached their limit.
+  /// Stops reading: a stream's unread bytes have reached their limit.
   func pauseReading() {
     guard isReading, let context else { return }
     isReading = false
@@ -212,7 +208,7 @@ final class ClientHandler: ChannelInboundHandler {
     }
   }
 
-  /// Ends the connection: everybody who waits hears why. Once.
+  /// Ends the connection, once; all waiting tasks get the error.
   func fail(_ error: ClientError) {
     let before = phase
     if case .closed = before { return }
@@ -232,7 +228,7 @@ final class ClientHandler: ChannelInboundHandler {
     closeSocket()
   }
 
-  /// The last words, an alert or a close_notify among them, and the end of the socket.
+  /// Sends the last bytes (alert or close_notify) and closes the socket.
   private func closeSocket() {
     let waiters = closeWaiters
     closeWaiters = []
@@ -284,7 +280,6 @@ final class ClientHandler: ChannelInboundHandler {
     flush()
   }
 
-  /// Forgets a stream.
   func drop(_ id: StreamID, _ box: StreamBox) {
     box.closed()
     streams[id] = nil
@@ -292,15 +287,13 @@ final class ClientHandler: ChannelInboundHandler {
   }
 }
 
-/// What all connections of one event loop share for the time of one call: an idle connection has no
-/// buffers of its own.
+/// Buffers that an event loop's connections share: an idle one has none of its own.
 final class LoopBuffers {
   var transport = TransportBuffers()
   var output = ByteBufferAllocator().buffer(capacity: 131_072)
 
   private static let perThread = ThreadSpecificVariable<NIOLoopBoundBox<LoopBuffers>>()
 
-  /// Those of this event loop, which must be the one that asks.
   static func current(on eventLoop: any EventLoop) -> LoopBuffers {
     if let present = perThread.currentValue { return present.value }
     let made = LoopBuffers()

@@ -1,7 +1,6 @@
 import NIOCore
 import Synchronization
 
-/// What the tasks of a program ask of a connection.
 enum ClientCommand: Sendable {
   case awaitReady(OneShot<Void>)
   case request(RequestHead, body: [UInt8], OneShot<ClientResponse>)
@@ -11,16 +10,13 @@ enum ClientCommand: Sendable {
   case abandonRequest(OneShot<ClientResponse>)
   case abandonStream(StreamBox)
   case resumeReading
-  /// Settled when the socket is closed.
   case close(OneShot<Void>?)
 }
 
-/// The one way from tasks to the connection's event loop: commands gather while one wake-up of the
-/// loop is under way, and are carried out, and flushed, together.
+/// Commands of tasks to the event loop; those of one wake-up are performed and flushed together.
 final class ClientInbox: Sendable {
   private struct State {
     var commands: [ClientCommand] = []
-    /// Room for the next batch while one is carried out.
     var spare: [ClientCommand] = []
     var isScheduled = false
   }
@@ -29,7 +25,7 @@ final class ClientInbox: Sendable {
   private let eventLoop: any EventLoop
   private let handler: NIOLoopBound<ClientHandler>
 
-  /// On the event loop.
+  /// Call on the event loop.
   init(_ handler: ClientHandler, eventLoop: any EventLoop) {
     self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
     self.eventLoop = eventLoop

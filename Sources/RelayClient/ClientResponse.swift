@@ -1,12 +1,11 @@
 import RelayCore
 
-/// Header fields in the order they came; names are lower case (RFC 9113 section 8.2.1).
+/// Header fields in order; names are lower case (RFC 9113 section 8.2.1).
 package struct ClientHeaders: Equatable, Sendable {
   package var fields: [(name: String, value: String)] = []
 
   package init() {}
 
-  /// The first value of this name.
   package subscript(name: String) -> String? {
     fields.first { $0.name == name }?.value
   }
@@ -16,34 +15,31 @@ package struct ClientHeaders: Equatable, Sendable {
   }
 }
 
-/// A whole answer.
 package struct ClientResponse: Equatable, Sendable {
-  /// The HTTP status, 200 to 599.
+  /// 200 to 599.
   package var status: Int
   package var headers: ClientHeaders
   package var body: [UInt8]
 
-  /// The body as text, invalid UTF-8 replaced.
   package var text: String { String(decoding: body, as: UTF8.self) }
 }
 
-/// The head of a request: what stands before its body.
 struct RequestHead: Sendable {
   var method: String
   var path: String
   var headers: [(name: String, value: String)]
 }
 
-/// The body of a refusal: `{"reason":"…"}`, from the provider API with a `timestamp` where a device
-/// token has ended (Apple, "Handling notification responses from APNs"), from the device API with a
-/// `message` for people.
+/// The body of a refusal: `{"reason":"…"}`, with a `timestamp` from the provider API where a device
+/// token has ended (Apple, "Handling notification responses from APNs"), with a `message` from the
+/// device API.
 package struct ReasonBody: Equatable, Sendable {
   package var reason: String
   package var message: String?
   /// UNIX milliseconds.
   package var timestamp: Int64?
 
-  /// Nil when the bytes are not a JSON object with a `reason`.
+  /// nil when the bytes are not a JSON object with a `reason`.
   package init?(_ bytes: [UInt8]) {
     var reason: String?
     let span = bytes.span

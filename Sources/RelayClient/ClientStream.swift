@@ -1,7 +1,7 @@
 import DeviceLink
 import RelayCore
 
-/// Resets the stream when nobody can read or write it any more.
+/// Resets the stream once all readers and writers are gone.
 final class StreamOwner: Sendable {
   let box: StreamBox
   let inbox: ClientInbox
@@ -16,17 +16,14 @@ final class StreamOwner: Sendable {
   }
 }
 
-/// A stream that stays open: bytes come in as the server sends them, and may be written meanwhile.
-///
-/// What has come and was not read is bounded (`ClientOptions.unreadStreamBytes`): a reader that
-/// falls behind stops the reading of its whole connection until it has caught up, so do not wait
-/// for another answer of the same connection while leaving a busy stream unread.
+/// An open stream in both directions. Unread bytes are bounded (`ClientOptions.unreadStreamBytes`):
+/// a slow reader stops its whole connection, so do not wait for another answer of the same
+/// connection while leaving a busy stream unread.
 package final class ClientStream: Sendable {
-  /// The HTTP status.
   package let status: Int
   package let headers: ClientHeaders
   private let owner: StreamOwner
-  /// Keeps the connection open for as long as the stream is in use.
+  /// Keeps the connection open while the stream is in use.
   private let connection: RelayClient
 
   init(_ head: StreamBox.Head, owner: StreamOwner, connection: RelayClient) {
@@ -36,7 +33,7 @@ package final class ClientStream: Sendable {
     self.connection = connection
   }
 
-  /// The next bytes, as many as have come; nil at the end of the answer. Throws what broke the
+  /// Returns the bytes that have arrived, waiting for some; nil at the end. Throws what broke the
   /// stream, or `cancelled`.
   package func read() async throws(ClientError) -> [UInt8]? {
     while true {
@@ -53,7 +50,7 @@ package final class ClientStream: Sendable {
     }
   }
 
-  /// Everything up to the end of the answer. Throws `responseTooLarge` beyond the limit.
+  /// Reads to the end. Throws `responseTooLarge` beyond the limit.
   package func readAll(limitBytes: Int = 1 << 20) async throws(ClientError) -> [UInt8] {
     var all: [UInt8] = []
     while let bytes = try await read() {
@@ -65,11 +62,11 @@ package final class ClientStream: Sendable {
     return all
   }
 
-  /// What comes, line by line, without line ends and empty lines.
+  /// The stream's lines, without line ends and empty lines.
   package var lines: Lines { Lines(stream: self) }
 
-  /// Writes to the request's body. Returns at once unless the server is slow to take what was
-  /// written before. Up to `pieceBytes` arrive unmixed with other tasks' writes.
+  /// Writes to the request's body; waits only if the server is slow to read. Up to `pieceBytes`
+  /// arrive unmixed with other tasks' writes.
   package func write(_ bytes: [UInt8]) async throws(ClientError) {
     var start = 0
     while start < bytes.count {
@@ -100,8 +97,7 @@ package final class ClientStream: Sendable {
 }
 
 extension ClientStream {
-  /// The lines of a stream, for one loop at a time. Throws `lineTooLong` beyond
-  /// `Limits.lineBytes`.
+  /// The lines of a stream, for one loop. Throws `lineTooLong` beyond `Limits.lineBytes`.
   package struct Lines: AsyncSequence, Sendable {
     package typealias Element = [UInt8]
     package typealias Failure = ClientError
@@ -110,7 +106,7 @@ extension ClientStream {
     package struct AsyncIterator: AsyncIteratorProtocol {
       fileprivate let stream: ClientStream
       private var splitter = LineSplitter()
-      /// Lines that came together, last first.
+      /// Lines that arrived together, last first.
       private var waiting: [LineSplitter.Piece] = []
       private var hasEnded = false
 
@@ -118,7 +114,6 @@ extension ClientStream {
         self.stream = stream
       }
 
-      /// Whether another line has come already.
       package var hasMore: Bool { !waiting.isEmpty }
 
       package mutating func next(

@@ -1,7 +1,7 @@
 package import AdminAPI
 import FoundationEssentials
 
-/// Who a device is to the relay. The secret is known to the device alone: the relay keeps a hash.
+/// A device's id and secret. The relay keeps only a hash of the secret.
 package struct DeviceIdentity: Codable, Equatable, Sendable {
   package var device: String
   package var secret: String
@@ -14,7 +14,6 @@ package struct DeviceIdentity: Codable, Equatable, Sendable {
   var authorization: (name: String, value: String) { ("authorization", "bearer \(secret)") }
 }
 
-/// A refusal of the device API: its status, reason and message.
 package struct DeviceRefusal: Error, Equatable, Sendable, CustomStringConvertible {
   package var status: Int
   package var reason: String
@@ -33,7 +32,6 @@ package struct DeviceRefusal: Error, Equatable, Sendable, CustomStringConvertibl
   }
 }
 
-/// What a call of the device API can end with.
 package enum DeviceAPIError: Error, Equatable, Sendable, CustomStringConvertible {
   case connection(ClientError)
   case refused(DeviceRefusal)
@@ -46,8 +44,7 @@ package enum DeviceAPIError: Error, Equatable, Sendable, CustomStringConvertible
   }
 }
 
-/// The device API (docs/PROTOCOL.md, "Device API") over one connection, which any number of devices
-/// may share.
+/// The device API (docs/PROTOCOL.md, "Device API") over one connection, which devices may share.
 package struct DeviceAPI: Sendable {
   package let client: RelayClient
 
@@ -55,21 +52,21 @@ package struct DeviceAPI: Sendable {
     self.client = client
   }
 
-  /// Whether the relay answers, and its time where that moves only when told: `GET /v1/health`.
+  /// `GET /v1/health`; has the relay's time if that moves only when told.
   @discardableResult
   package func health() async throws(DeviceAPIError) -> RelayHealth {
     try decode(RelayHealth.self, try await call("GET", "/v1/health", expecting: 200))
   }
 
-  /// Makes a new device: `POST /v1/devices`. `enrolmentKey` where the relay asks for one.
+  /// Makes a new device: `POST /v1/devices`. `enrolmentKey` if the relay requires one.
   package func enroll(enrolmentKey: String? = nil) async throws(DeviceAPIError) -> DeviceIdentity {
     let headers = enrolmentKey.map { [(name: "authorization", value: "bearer \($0)")] } ?? []
     let answer = try await call("POST", "/v1/devices", headers: headers, expecting: 201)
     return try decode(DeviceIdentity.self, answer)
   }
 
-  /// Registers an app and returns the token that it hands to its provider, in hexadecimal digits.
-  /// Doing it again gives the same token. `token` brings one's own instead of having one made.
+  /// Registers an app and returns its device token in hexadecimal; the same one when repeated.
+  /// `token` is used instead of a new one.
   package func register(
     topic: String, token: String? = nil, of device: DeviceIdentity
   ) async throws(DeviceAPIError) -> String {
@@ -88,17 +85,15 @@ package struct DeviceAPI: Sendable {
       "DELETE", "\(path(device))/apps/\(topic)", headers: [device.authorization], expecting: 204)
   }
 
-  /// Connection, condition, slots and budget of a device.
   package func status(of device: DeviceIdentity) async throws(DeviceAPIError) -> DeviceStatus {
     try decode(DeviceStatus.self, try await statusBody(of: device))
   }
 
-  /// The same as the JSON text that the relay answers.
+  /// The same as JSON text.
   package func statusBody(of device: DeviceIdentity) async throws(DeviceAPIError) -> [UInt8] {
     try await call("GET", path(device), headers: [device.authorization], expecting: 200).body
   }
 
-  /// Opens the stream on which notifications come and acknowledgements go.
   package func openStream(
     of device: DeviceIdentity
   ) async throws(DeviceAPIError) -> ClientStream {

@@ -1,15 +1,14 @@
 package import DeviceLink
 package import RelayCore
 
-/// The one loop over a device's stream: what the relay says, line by line, and the answers that
-/// take no thought. Those to lines that came together are written together, before more is read.
+/// Reads a device's stream line by line and sends the standard answers. Those to lines that arrived
+/// together are written together, before more is read.
 package struct DeviceListener {
-  /// What is answered.
+  /// Which lines are answered.
   package struct Habits: Sendable {
-    /// Joins a clock that moves only when told: all is always done.
+    /// Joins a virtual clock: reports all work as done.
     package var followsClock: Bool
     package var acknowledges: Bool
-    /// What the acknowledgements say became of the notifications.
     package var outcome: DeliveryOutcome?
 
     package init(
@@ -22,7 +21,7 @@ package struct DeviceListener {
   }
 
   package let stream: ClientStream
-  /// The line that `next` has returned, as it came.
+  /// The bytes of the last line that `next` returned.
   package private(set) var bytes: [UInt8] = []
   private var lines: ClientStream.Lines.AsyncIterator
   private let habits: Habits?
@@ -35,10 +34,10 @@ package struct DeviceListener {
     self.habits = habits
   }
 
-  /// Whether another line has come together with the last one.
+  /// Whether another line has arrived with the last one.
   package var hasMore: Bool { lines.hasMore }
 
-  /// The next line, of an empty unknown type when it cannot be read; nil at the end of the stream.
+  /// The next line, of an empty unknown type when unreadable; nil at the end.
   package mutating func next(
     isolation actor: isolated (any Actor)? = #isolation
   ) async throws(ClientError) -> DownLine? {
@@ -50,12 +49,12 @@ package struct DeviceListener {
     return line
   }
 
-  /// Writes the answers to all that `next` has returned, for a caller that does not read on.
+  /// Writes the pending answers, for a caller that does not read on.
   package mutating func writeAnswers(isolation actor: isolated (any Actor)? = #isolation) async {
     guard !answers.isEmpty else { return }
     let bytes = answers
     answers.removeAll(keepingCapacity: true)
-    // What broke the stream is what reading it says, after the lines that came before.
+    // Reading reports what broke the stream, after the lines before it.
     try? await stream.write(bytes)
   }
 

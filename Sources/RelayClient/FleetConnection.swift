@@ -3,8 +3,7 @@ import NIOPosix
 import RelayCore
 import TLS
 
-/// A connection to a relay for devices of one's own: any number of them share it, as one process
-/// that plays a fleet does.
+/// A connection to a relay that any number of devices share.
 ///
 /// ```swift
 /// let fleet = try await FleetConnection.connect(
@@ -17,14 +16,14 @@ import TLS
 /// }
 /// ```
 ///
-/// Keep-alives are answered. When the connection ends, every stream ends with the reason: connect
-/// again, enrol no device twice, and listen as those that there are. The relay sends what was not
-/// acknowledged again, so devices drop doubles by ``DevicePush/uniqueID``.
+/// Keep-alives are answered. When the connection ends, so does every stream, with the reason:
+/// connect again and listen as the same devices. The relay repeats pushes without an
+/// acknowledgement, so devices drop duplicates by ``DevicePush/uniqueID``.
 public struct FleetConnection: Sendable {
   private let api: DeviceAPI
 
-  /// Connects to the device listener of a relay. With an authority (its `ca.pem`) the certificate
-  /// is checked for the host; without one it is HTTP/2 without TLS (`pushrelay serve --plaintext`).
+  /// Connects to a relay's device listener. With an authority (its `ca.pem`) verifies the
+  /// certificate for the host; without one uses HTTP/2 without TLS (`pushrelay serve --plaintext`).
   /// Throws ``FleetError``.
   public static func connect(
     host: String, port: Int, authority: [UInt8]?
@@ -47,7 +46,7 @@ public struct FleetConnection: Sendable {
     }
   }
 
-  /// Makes a device. `key` where the relay asks for one (`enrolmentKey`).
+  /// Makes a device. `key` if the relay requires one (`enrolmentKey`).
   public func enroll(key: String? = nil) async throws(FleetError) -> OwnDevice {
     try await calling { () async throws(DeviceAPIError) in
       let identity = try await api.enroll(enrolmentKey: key)
@@ -55,8 +54,8 @@ public struct FleetConnection: Sendable {
     }
   }
 
-  /// Registers an app and returns its device token, in hexadecimal digits; again the same one.
-  /// `token` brings one along instead of having one made.
+  /// Registers an app and returns its device token in hexadecimal; the same one when repeated.
+  /// `token` is used instead of a new one.
   public func register(
     topic: String, token: String? = nil, of device: OwnDevice
   ) async throws(FleetError) -> String {
@@ -65,7 +64,7 @@ public struct FleetConnection: Sendable {
     }
   }
 
-  /// Unregisters an app: what is stored for it ends, and its token is answered 410.
+  /// Unregisters an app: its stored pushes end, and its token is answered 410.
   public func unregister(topic: String, of device: OwnDevice) async throws(FleetError) {
     try await calling { () async throws(DeviceAPIError) in
       try await api.unregister(topic: topic, of: device.identity)
@@ -93,7 +92,7 @@ public struct FleetConnection: Sendable {
   }
 }
 
-/// A device that this program is. Keep it: the relay knows the secret's hash only.
+/// A device of this program. Store it: the relay has only the secret's hash.
 public struct OwnDevice: Codable, Hashable, Sendable {
   public let id: String
   public let secret: String
@@ -108,14 +107,14 @@ public struct OwnDevice: Codable, Hashable, Sendable {
 
 /// A push as it arrives on a device.
 public struct DevicePush: Equatable, Sendable {
-  /// The relay's id (`apns-unique-id`): the same when it is sent again.
+  /// The relay's id (`apns-unique-id`): the same in a repeated push.
   public let uniqueID: String
   /// The provider's (`apns-id`).
   public let id: String
   public let topic: String
   /// `visible` or `silent`.
   public let kind: String
-  /// Why it came now: `direct`, `piggyback`, `connect`, `refill`, `hold` or `resend`.
+  /// What triggered it: `direct`, `piggyback`, `connect`, `refill`, `hold` or `resend`.
   public let via: String
   /// 10, 5 or 1.
   public let priority: Int
@@ -136,7 +135,7 @@ public struct DevicePush: Equatable, Sendable {
   }
 }
 
-/// What an app made of a push; `pushrelay log` shows it.
+/// What an app did with a push; `pushrelay log` shows it.
 public enum PushOutcome: Sendable {
   case newData, noData, failed
   /// The system did not run it, and why.
@@ -152,15 +151,15 @@ public enum PushOutcome: Sendable {
   }
 }
 
-/// The stream of a device: its pushes, for one loop at a time. It ends when the relay says good-bye
-/// or the connection does (then with ``FleetError``).
+/// A device's pushes, for one loop. Ends when the relay says good-bye, or with ``FleetError`` when
+/// the connection ends.
 public struct DeviceStream: AsyncSequence, Sendable {
   public typealias Element = DevicePush
   public typealias Failure = FleetError
 
   fileprivate let stream: ClientStream
 
-  /// Says that a push has arrived; what is never acknowledged comes again.
+  /// Confirms a push; without that it is sent again.
   public func acknowledge(
     _ push: DevicePush, _ outcome: PushOutcome? = nil
   ) async throws(FleetError) {
@@ -180,7 +179,7 @@ public struct DeviceStream: AsyncSequence, Sendable {
       do {
         while let line = try await listener.next(isolation: actor) {
           if case .notification(let delivery) = line {
-            // Nobody knows when the next one is asked for.
+            // The next read may be a long time away.
             await listener.writeAnswers(isolation: actor)
             return DevicePush(delivery)
           }
@@ -198,9 +197,9 @@ public struct DeviceStream: AsyncSequence, Sendable {
   }
 }
 
-/// Why something did not work: the connection, or a refusal of the relay.
+/// A connection error, or a refusal by the relay.
 public struct FleetError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// The relay's word, such as `UnknownDevice`; nil when it did not come to an answer.
+  /// The relay's word, such as `UnknownDevice`; nil without an answer.
   public let reason: String?
   /// What to do, for people.
   public let description: String

@@ -1,7 +1,6 @@
 import Synchronization
 
-/// Where a task waits for one outcome: settled once, by the event loop, the time limit or a
-/// cancelled task, whichever is first.
+/// One outcome that a task waits for: settled once, by the event loop or by cancellation.
 final class OneShot<Value: Sendable>: Sendable {
   typealias Outcome = Result<Value, ClientError>
 
@@ -13,12 +12,11 @@ final class OneShot<Value: Sendable>: Sendable {
 
   private let state = Mutex(State.unasked)
 
-  /// Whether nobody waits any more.
   var isSettled: Bool {
     state.withLock { if case .settled = $0 { true } else { false } }
   }
 
-  /// Settles; what comes later is dropped.
+  /// Settles unless settled already.
   func settle(_ outcome: Outcome) {
     let waiting: CheckedContinuation<Outcome, Never>? = state.withLock { state in
       switch state {
@@ -35,8 +33,8 @@ final class OneShot<Value: Sendable>: Sendable {
     waiting?.resume(returning: outcome)
   }
 
-  /// The outcome, once there is one. One task may ask, and only once. When it is cancelled the
-  /// outcome is `cancelled`, and `abandon` tells the event loop.
+  /// Waits for the outcome. One task may ask, once. When cancelled, the outcome is `cancelled` and
+  /// `abandon` is called to tell the event loop.
   func value(abandon: @Sendable () -> Void) async throws(ClientError) -> Value {
     let outcome = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in

@@ -1,17 +1,16 @@
-/// A push as a provider sends it: the header fields of the provider API and the payload (Apple,
-/// "Sending notification requests to APNs"). What is nil or empty is left out.
+/// A push as a provider sends it (Apple, "Sending notification requests to APNs"). nil or empty
+/// values are left out.
 package struct PushRequest: Equatable, Sendable {
-  /// The device token in hexadecimal digits.
+  /// Hexadecimal.
   package var token: String
   package var topic: String?
-  /// The value of `apns-push-type`.
   package var pushType: String?
   /// 10, 5 or 1.
   package var priority: Int?
   /// UNIX seconds; 0: try once, never store.
   package var expirationSeconds: Int64?
   package var collapseID: String?
-  /// A UUID; the relay makes one otherwise.
+  /// A UUID; the relay makes one if nil.
   package var id: String?
   package var payload: [UInt8]
 
@@ -36,13 +35,12 @@ package struct PushRequest: Equatable, Sendable {
 package struct PushAnswer: Equatable, Sendable {
   /// 200 when the relay now owns the notification.
   package var status: Int
-  /// `apns-id`: the provider's, or the one that the relay made.
+  /// `apns-id`: the provider's, or made by the relay.
   package var id: String?
   /// `apns-unique-id`: the key of the relay's log.
   package var uniqueID: String?
-  /// Nil on success.
   package var reason: String?
-  /// With 410: since when the device token is no good, in UNIX milliseconds.
+  /// With 410: since when the token is invalid, in UNIX milliseconds.
   package var timestamp: Int64?
 
   init(_ response: ClientResponse) {
@@ -56,8 +54,8 @@ package struct PushAnswer: Equatable, Sendable {
 }
 
 extension RelayClient {
-  /// Sends a push. `providerToken` is the JWT for `authorization: bearer`, nil when a client
-  /// certificate or an open relay makes it superfluous. A refusal is an answer, not an error.
+  /// Sends a push. `providerToken` is the JWT for `authorization: bearer`, nil if not needed. A
+  /// refusal is an answer, not an error.
   package func push(
     _ push: PushRequest, providerToken: String?
   ) async throws(ClientError) -> PushAnswer {
@@ -70,8 +68,8 @@ extension RelayClient {
 }
 
 extension RelayClient {
-  /// The life of a notification, by `apns-unique-id` or `apns-id`: 200 with the JSON of a
-  /// `NotificationLife`, or a refusal with a `ReasonBody`.
+  /// The life of a notification, by `apns-unique-id` or `apns-id`: 200 with a `NotificationLife`,
+  /// or a refusal with a `ReasonBody`.
   package func life(
     of id: String, providerToken: String?
   ) async throws(ClientError) -> ClientResponse {

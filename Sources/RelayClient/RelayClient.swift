@@ -5,21 +5,18 @@ package import TLS
 import Transport
 
 /// One HTTP/2 connection to a relay: any number of requests and streams at once, from any task.
-///
-/// Requests beyond what the server allows at a time wait inside the connection, so a provider whose
-/// first token is still being verified (one stream, Apple, "Sending notification requests to APNs")
-/// needs no care. When the connection ends, everything that waits fails with the reason; connect
-/// again for more.
+/// Requests beyond the server's limit wait here, also while a provider's first token is being
+/// verified (one stream, Apple, "Sending notification requests to APNs"). When the connection ends,
+/// all that waits fails with the reason; connect again for more.
 package final class RelayClient: Sendable {
-  /// How the connection is protected.
   package enum Security: Sendable {
     /// HTTP/2 with prior knowledge, `pushrelay serve --plaintext`.
     case plaintext
-    /// `serverName` is what the certificate must be for, a DNS name or an IP address; nil: any.
+    /// The certificate must be for `serverName`, a DNS name or IP address; nil accepts any.
     case tls(TLSContext, serverName: String?)
   }
 
-  /// `HOST:PORT` of the other side.
+  /// `HOST:PORT` of the server.
   package let address: String
   private let inbox: ClientInbox
   private let options: ClientOptions
@@ -34,8 +31,8 @@ package final class RelayClient: Sendable {
     inbox.send(.close(nil))
   }
 
-  /// Connects and waits for the server's first words, so that limits are known and a wrong port is
-  /// noticed here. Throws `cannotConnect`, `tls`, `noHTTP2`, `timedOut`, `cancelled`.
+  /// Connects and waits for the server's SETTINGS, so that limits are known and a wrong port is
+  /// noticed. Throws `cannotConnect`, `tls`, `noHTTP2`, `timedOut`, `cancelled`.
   package static func connect(
     host: String, port: Int, security: Security, options: ClientOptions = ClientOptions(),
     on group: any EventLoopGroup
@@ -65,8 +62,8 @@ package final class RelayClient: Sendable {
     return client
   }
 
-  /// Makes a request with a whole body and waits for the whole answer, whatever its status.
-  /// Names of header fields are lower case. Cancelling the task resets the stream.
+  /// Makes a request and waits for the whole answer, whatever its status. Header names are lower
+  /// case. Cancelling the task resets the stream.
   package func request(
     method: String, path: String, headers: [(name: String, value: String)] = [],
     body: [UInt8] = []
@@ -79,14 +76,14 @@ package final class RelayClient: Sendable {
     return try await box.value { inbox.send(.abandonRequest(box)) }
   }
 
-  /// Opens a stream in both directions and waits for the head of the answer, whatever its status.
-  /// `finish` ends the request's body, which may be empty.
+  /// Opens a stream in both directions and waits for the answer's head, whatever its status.
+  /// `finish` ends the request's body.
   package func openStream(
     method: String, path: String, headers: [(name: String, value: String)] = []
   ) async throws(ClientError) -> ClientStream {
     let box = StreamBox(readLimitBytes: options.unreadStreamBytes)
     inbox.send(.open(RequestHead(method: method, path: path, headers: headers), box))
-    // From here on the stream is reset when its last owner lets go of it.
+    // From here on the stream is reset when its last owner is released.
     let owner = StreamOwner(box: box, inbox: inbox)
     while true {
       if let head = box.head {
@@ -97,7 +94,7 @@ package final class RelayClient: Sendable {
     }
   }
 
-  /// Ends the connection. What still waits fails with `closed`.
+  /// Ends the connection. Whatever waits fails with `closed`.
   package func close() async {
     let done = OneShot<Void>()
     inbox.send(.close(done))
@@ -111,7 +108,7 @@ package final class RelayClient: Sendable {
   ) throws -> ClientHandler {
     var configuration = HTTP2Configuration()
     configuration.initialWindowSize = 262_144
-    // The limits of answers are ours to watch: a device's stream goes on for months.
+    // Answers are limited here instead: a device's stream goes on for months.
     configuration.maximumBodyBytes = .max
     configuration.maximumDiscardedBytes = .max
     // So is what our own tasks queue.
@@ -129,16 +126,15 @@ package final class RelayClient: Sendable {
   }
 }
 
-/// The limits of one client connection.
+/// The limits of one client connection, in whole seconds and in bytes.
 package struct ClientOptions: Sendable {
-  /// How long TCP may take to connect, and then TLS and the server's SETTINGS together. Whole
-  /// seconds count, here and below.
+  /// For TCP to connect, and then for TLS and the server's SETTINGS together.
   package var connectTimeout: Duration = .seconds(10)
-  /// How long a request may take until its whole answer, and a stream until its head.
+  /// For a request's whole answer, or a stream's head.
   package var timeout: Duration = .seconds(30)
-  /// Body bytes of an answer to `request`.
+  /// Of a body that `request` returns.
   package var maximumResponseBytes = 16 << 20
-  /// Received bytes of a stream that its reader has not taken, before the connection stops reading.
+  /// Unread bytes of a stream until the connection stops reading.
   package var unreadStreamBytes = 1 << 20
 
   package init() {}

@@ -1,17 +1,14 @@
 import Synchronization
 
-/// What a stream's reader and writer share with the event loop: bytes that came and were not read,
-/// bytes that were written and have not left.
-///
-/// Both sides are bounded. The reader's bytes: above `readLimitBytes` the whole connection stops
-/// reading (`isOverfull`) until the reader has taken them. The writer's: `write` waits.
+/// Bytes between a stream's tasks and the event loop: received and unread, written and not sent.
+/// Both are bounded: above `readLimitBytes` the whole connection stops reading (`isOverfull`) until
+/// the reader catches up; `write` waits.
 final class StreamBox: Sendable {
   struct Head: Sendable {
     var status: Int
     var headers: ClientHeaders
   }
 
-  /// What the reader gets next.
   enum Reading: Sendable {
     case bytes([UInt8], wasOverfull: Bool)
     case end
@@ -24,23 +21,23 @@ final class StreamBox: Sendable {
     var head: Result<Head, ClientError>?
     var received: [UInt8] = []
     var unsentBytes = 0
-    /// The response is complete: nil while it is not.
+    /// nil while the response is incomplete.
     var ending: Result<Void, ClientError>?
     var canWrite = true
-    /// Everybody who waits for anything; they look again and may wait again.
+    /// All tasks that wait; each checks again and may wait again.
     var waiters: [CheckedContinuation<Void, Never>] = []
   }
 
   private let state = Mutex(State())
   let readLimitBytes: Int
-  /// Written bytes that may wait before `write` waits itself; below what a session queues.
+  /// Written bytes until `write` waits; below what a session queues.
   static let writeLimitBytes = 262_144
 
   init(readLimitBytes: Int) {
     self.readLimitBytes = readLimitBytes
   }
 
-  /// Changes the state, and lets everybody look again.
+  /// Changes the state and wakes all waiting tasks.
   private func update<Answer: Sendable>(_ change: (inout sending State) -> Answer) -> Answer {
     let (answer, waiters) = state.withLock { state in
       let answer = change(&state)
@@ -51,7 +48,7 @@ final class StreamBox: Sendable {
     return answer
   }
 
-  /// Waits until something may be so, once: it may still not be, as when the task was cancelled.
+  /// Waits once until a condition may hold; the caller checks again.
   private func wait(until isSo: @Sendable (State) -> Bool) async {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
@@ -79,10 +76,9 @@ final class StreamBox: Sendable {
     }
   }
 
-  /// `count` bytes that were written have left.
   func sent(_ count: Int) { update { $0.unsentBytes -= count } }
 
-  /// The response is complete, or the stream broke. What was received before stays readable.
+  /// Ends the response; what was received stays readable.
   func ended(_ ending: Result<Void, ClientError>) {
     update { state in
       if state.ending == nil { state.ending = ending }
@@ -97,19 +93,16 @@ final class StreamBox: Sendable {
     }
   }
 
-  /// The stream is gone in both directions.
   func closed() { update { $0.canWrite = false } }
 
   // MARK: The caller's side
 
-  /// Lets a cancelled task look up.
   func wakeAll() { update { _ in } }
 
   var head: Result<Head, ClientError>? { state.withLock { $0.head } }
 
   func waitForHead() async { await wait { $0.head != nil } }
 
-  /// Everything that has come.
   func read() -> Reading {
     state.withLock { state in
       if !state.received.isEmpty {
@@ -126,7 +119,6 @@ final class StreamBox: Sendable {
     }
   }
 
-  /// Waits until `read` may have more to say.
   func waitForBytes() async { await wait { !$0.received.isEmpty || $0.ending != nil } }
 
   /// Reserves room for `count` bytes; false when there is none now. Throws when no more can be
@@ -144,10 +136,8 @@ final class StreamBox: Sendable {
     return try answer.get()
   }
 
-  /// Waits until something has left, or the stream is gone.
   func waitForRoom() async { await wait { $0.unsentBytes == 0 || !$0.canWrite } }
 
-  /// No more writes from now on.
   func finishWriting() {
     state.withLock { $0.canWrite = false }
   }
