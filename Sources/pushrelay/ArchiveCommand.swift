@@ -2,7 +2,6 @@ import ArgumentParser
 import DeviceModel
 import PhoneRuntime
 
-/// The state archives of simulated phones, looked at.
 struct ArchiveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "archive",

@@ -4,7 +4,6 @@ import ProviderCredentials
 import RelayCore
 import RelayServer
 
-/// Development certificates.
 struct CertsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "certs",
@@ -130,8 +129,8 @@ struct CertsCommand: AsyncParsableCommand {
       ])
     }
 
-    /// How Apple's certificates name the kinds of topics (Apple, "Establishing a certificate-based
-    /// connection to APNs").
+    /// Apple's names for kinds of topics (Apple, "Establishing a certificate-based connection to
+    /// APNs").
     private static func kind(_ topic: String) -> String {
       if topic.hasSuffix(".voip") { return "voip" }
       return topic.hasSuffix(".complication") ? "complication" : "app"

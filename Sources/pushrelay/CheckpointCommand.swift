@@ -3,7 +3,6 @@ import ArgumentParser
 import NIOHTTP1
 import Primitives
 
-/// Keeps the state of a relay, and takes the relay back to it.
 struct CheckpointCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "checkpoint",
@@ -23,7 +22,6 @@ struct CheckpointCommand: AsyncParsableCommand {
       """,
     subcommands: [Save.self, Restore.self, List.self, Drop.self])
 
-  /// `pushrelay checkpoint save`.
   struct Save: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "save", abstract: "Save the state as it is now.")
@@ -35,7 +33,6 @@ struct CheckpointCommand: AsyncParsableCommand {
     }
   }
 
-  /// `pushrelay checkpoint restore`.
   struct Restore: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "restore", abstract: "Take the relay back to a saved state.")
@@ -47,7 +44,6 @@ struct CheckpointCommand: AsyncParsableCommand {
     }
   }
 
-  /// `pushrelay checkpoint list`.
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "list", abstract: "List the saved states.")
@@ -62,7 +58,6 @@ struct CheckpointCommand: AsyncParsableCommand {
     }
   }
 
-  /// `pushrelay checkpoint drop`.
   struct Drop: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "drop", abstract: "Forget a saved state.")

@@ -3,7 +3,6 @@ import ArgumentParser
 import NIOHTTP1
 import Primitives
 
-/// Shows and moves the clock of a relay that was started with `--clock virtual`.
 struct ClockCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "clock",
@@ -22,7 +21,6 @@ struct ClockCommand: AsyncParsableCommand {
       """,
     subcommands: [Show.self, Advance.self, Rate.self], defaultSubcommand: Show.self)
 
-  /// `pushrelay clock`.
   struct Show: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "show", abstract: "Show what time it is, and what comes next.")
@@ -33,7 +31,6 @@ struct ClockCommand: AsyncParsableCommand {
     }
   }
 
-  /// `pushrelay clock advance`.
   struct Advance: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "advance",
@@ -45,7 +42,7 @@ struct ClockCommand: AsyncParsableCommand {
           pushrelay clock advance 1h30m
           pushrelay clock advance next
         """)
-    // A list that takes all, so that -5m is told what is wrong with it as a length, too.
+    // A list that takes all, so that -5m too gets an error about lengths of time.
     @Argument(
       parsing: .allUnrecognized,
       help: ArgumentHelp(
@@ -76,7 +73,6 @@ struct ClockCommand: AsyncParsableCommand {
     }
   }
 
-  /// `pushrelay clock rate`.
   struct Rate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "rate",

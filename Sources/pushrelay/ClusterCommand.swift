@@ -2,7 +2,6 @@ import ArgumentParser
 import NIOHTTP1
 import RelayServer
 
-/// The nodes of a cluster.
 struct ClusterCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "cluster",
@@ -24,7 +23,6 @@ struct ClusterCommand: AsyncParsableCommand {
     subcommands: [Status.self, Drain.self, Export.self, Import.self], defaultSubcommand: Status.self
   )
 
-  /// `pushrelay cluster status`.
   struct Status: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "status", abstract: "Show the nodes, and who has which stripe.")
@@ -33,7 +31,6 @@ struct ClusterCommand: AsyncParsableCommand {
     func run() async throws { try await ClusterCommand.show(common, .GET, "/v1/cluster") }
   }
 
-  /// `pushrelay cluster drain`.
   struct Drain: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "drain", abstract: "Have a node give its stripes to the others.")

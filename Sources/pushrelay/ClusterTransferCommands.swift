@@ -5,7 +5,6 @@ import RelayServer
 import RelaySetup
 import RelayStore
 
-/// Which engine is meant.
 struct EngineOptions: ParsableArguments {
   @Option(help: "URLs of NATS servers with JetStream, with commas.")
   var nats: String?
@@ -27,7 +26,6 @@ struct EngineOptions: ParsableArguments {
   }
 }
 
-/// What a journal is carried from or to.
 struct TransferOptions: ParsableArguments {
   @Option(help: "A JSON file with settings, as of 'pushrelay serve'.")
   var config: String?
@@ -35,7 +33,7 @@ struct TransferOptions: ParsableArguments {
   @Flag(help: "Print what was copied as JSON.")
   var json = false
 
-  /// The settings of a node, whose own ones are of no concern here.
+  /// Reads the settings for a transfer; a node's own ones do not matter.
   func read() async throws -> RelayConfiguration {
     let own = [
       "store": "jetstream", "node": "none", "clock": "system", "at": "", "tokenClock": "system",
@@ -46,7 +44,6 @@ struct TransferOptions: ParsableArguments {
 }
 
 extension ClusterCommand {
-  /// `pushrelay cluster export`.
   struct Export: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "export",
@@ -82,7 +79,6 @@ extension ClusterCommand {
     }
   }
 
-  /// `pushrelay cluster import`.
   struct Import: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "import",
@@ -116,7 +112,7 @@ extension ClusterCommand {
   }
 }
 
-/// Says on standard error how far it is, once a second.
+/// Writes progress to standard error, once a second.
 private final class ProgressNotes {
   private var lastShown = ContinuousClock.now
 

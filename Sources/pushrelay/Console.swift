@@ -4,10 +4,8 @@ import Primitives
 import RelayCore
 import SystemPackage
 
-/// Standard output and standard error, unbuffered: a line is there when it is written, also in a
-/// pipe.
+/// Standard output and standard error, unbuffered: a line is there at once, also in a pipe.
 enum Console {
-  /// Writes a line of results.
   static func say(_ line: String) {
     write(Array((line + "\n").utf8), to: .standardOutput)
   }
@@ -17,17 +15,15 @@ enum Console {
     write(Array((line + "\n").utf8), to: .standardOutput)
   }
 
-  /// Writes a line as it came.
   static func say(bytes: [UInt8]) {
     write(bytes + [UInt8(ascii: "\n")], to: .standardOutput)
   }
 
-  /// Writes a line for whoever watches, beside the results.
+  /// Writes a line to standard error.
   static func note(_ line: String) {
     write(Array((line + "\n").utf8), to: .standardError)
   }
 
-  /// Writes a value as one JSON object on one line.
   static func say(json value: some Encodable) throws {
     say(bytes: try JSONText.bytes(value))
   }
@@ -52,14 +48,14 @@ enum Console {
     }
   }
 
-  /// Whoever reads us may have gone; that is no reason to fail.
+  /// The reader may have gone; that is no reason to fail.
   @discardableResult
   private static func write(_ bytes: [UInt8], to file: FileDescriptor) -> Bool {
     (try? file.writeAll(bytes)) != nil
   }
 }
 
-/// The wall clock of the command line: the only place here that asks what time it is.
+/// The only clock of the command line.
 enum WallClock {
   static var now: Instant {
     Instant(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))

@@ -6,7 +6,7 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 
-/// What commands take that ask a running relay.
+/// Options of commands that ask a running relay.
 struct AdminOptions: ParsableArguments {
   @Option(help: "The state directory of the relay.")
   var state = ".pushrelay"
@@ -14,7 +14,7 @@ struct AdminOptions: ParsableArguments {
   @Flag(help: "Print the relay's answer as JSON.")
   var json = false
 
-  /// Asks, and prints the answer as it came where `--json` wants that: then it is nil.
+  /// Asks the relay. With `--json` prints the answer unchanged and returns nil.
   func ask<Answer: Decodable>(
     _ type: Answer.Type, _ method: HTTPMethod, _ path: String, body: [UInt8] = []
   ) async throws -> Answer? {
@@ -28,21 +28,20 @@ struct AdminOptions: ParsableArguments {
     try await ask([String: [Item]].self, .GET, path)?[member]
   }
 
-  /// Has something done.
   func call(_ method: HTTPMethod, _ path: String, body: [UInt8] = []) async throws {
     _ = try await ControlClient(state: state).call(method, path, body: body)
   }
 }
 
-/// Asks a relay that runs on this machine, over the admin socket in its state directory.
+/// Asks a relay on this machine over the admin socket in its state directory.
 struct ControlClient {
   let state: String
 
   private static let timeout = TimeAmount.minutes(10)
   private static let longestAnswerBytes = 64 << 20
 
-  /// Makes one request and returns the answer's body; a refusal is a `CommandError` in the relay's
-  /// words.
+  /// Makes a request and returns the answer's body; throws a refusal as `CommandError` in the
+  /// relay's words.
   func call(
     _ method: HTTPMethod, _ path: String, body: [UInt8] = []
   ) async throws -> [UInt8] {
@@ -58,7 +57,7 @@ struct ControlClient {
     return answer
   }
 
-  /// Says on standard error what an answer lacks, where nodes of a cluster are missing.
+  /// Reports on standard error which nodes of a cluster are missing in an answer.
   private static func say(lacking answer: [UInt8]) {
     guard let lacking = try? JSONDecoder().decode(Lacks.self, from: Data(answer)) else { return }
     for node in lacking.missingNodes ?? [] {
@@ -69,7 +68,7 @@ struct ControlClient {
     }
   }
 
-  /// The same with the answer read, or printed as it came: then it is nil.
+  /// Decodes the answer, or prints it unchanged and returns nil.
   func ask<Answer: Decodable>(
     _ type: Answer.Type, _ method: HTTPMethod, _ path: String, body: [UInt8] = [],
     printing isJSON: Bool
@@ -86,8 +85,8 @@ struct ControlClient {
     }
   }
 
-  /// What a person typed may hold what a request line cannot (RFC 3986 section 2): the relay says
-  /// what is wrong with it.
+  /// Percent-encodes typed text that a request line cannot hold (RFC 3986 section 2): the relay
+  /// says what is wrong with it.
   private static func encoded(_ path: String) -> String {
     path.utf8.map { byte in
       let isLiteral = (0x21..<0x7F).contains(byte) && !#""<>\^`{|}"#.utf8.contains(byte)
@@ -116,8 +115,8 @@ struct ControlClient {
     return try await channel.executeThenClose { answer, request in
       var headers: HTTPHeaders = ["host": "localhost", "connection": "close"]
       if !body.isEmpty { headers.add(name: "content-length", value: "\(body.count)") }
-      // In one write: a request without a body is whole with its head, and whoever answers it at
-      // once closes before an end that is written by itself.
+      // In one write: without a body the request is complete with its head, and a server that
+      // answers at once may close before a separate end.
       var parts: [HTTPClientRequestPart] = [
         .head(
           HTTPRequestHead(

@@ -8,7 +8,6 @@ import RelayServer
 import RelaySetup
 import ServiceLifecycle
 
-/// The whole story in one process, on real sockets.
 struct DemoCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "demo",

@@ -9,12 +9,11 @@ import RelayServer
 import RelaySetup
 import ServiceLifecycle
 
-/// What the demo tells: every line about the relay comes from the relay's own log of each
-/// notification's life, every line about the phone from the phone's own stream.
+/// The demo: lines about the relay come from its own log of each notification's life, lines about
+/// the phone from the phone's stream.
 struct DemoStory: Service {
   let command: DemoCommand
   let addresses: AsyncStream<Relay.Addresses>
-  /// Where the page is, once it is.
   let pages: AsyncStream<RelayConfiguration.Endpoint?>
   let life: AsyncStream<DeliveryEvent>
 
@@ -49,7 +48,6 @@ struct DemoStory: Service {
   }
 }
 
-/// The relay, a phone and a provider, and where the story stands.
 struct DemoScene {
   private let addresses: Relay.Addresses
   private let state: String
@@ -60,7 +58,7 @@ struct DemoScene {
   private let providerToken: String
   private var listener: DeviceListener
   private var life: AsyncStream<DeliveryEvent>.Iterator
-  /// How the story calls each notification.
+  /// The story's name for each notification.
   private var names: [UniqueID: String] = [:]
   private var pushCount = 0
 
@@ -105,7 +103,7 @@ struct DemoScene {
     try await push(silent: false, isSentNow: true, riding: 1)
   }
 
-  /// The phone is away: one per class is stored; when it is back, visible first.
+  /// The phone is away: one push per class is stored; when it is back, visible first.
   mutating func offline() async throws {
     Console.say(
       "\n3. The phone goes away. One silent and one visible push are stored, the newest.\n")
@@ -121,7 +119,7 @@ struct DemoScene {
     try await narrate(until: 2) { $0.isTerminal }
   }
 
-  /// Lines that work against the relay of this very process.
+  /// Prints commands that work against this relay.
   func printCurl() async throws {
     let provider = addresses.provider
     let device = addresses.device
@@ -152,7 +150,7 @@ struct DemoScene {
 
   // MARK: Its sentences
 
-  /// Pushes, and tells what becomes of it: sent and acknowledged, or stored.
+  /// Pushes and narrates: sent and acknowledged, or stored.
   private mutating func push(silent: Bool, isSentNow: Bool, riding: Int = 0) async throws {
     pushCount += 1
     let name = silent ? "silent \(pushCount)" : "alert \(pushCount)"
@@ -184,7 +182,7 @@ struct DemoScene {
     }
   }
 
-  /// Tells the steps of the log up to the n-th that `isLast` accepts.
+  /// Narrates the log up to the n-th step that `isLast` accepts.
   private mutating func narrate(until count: Int, _ isLast: (DeliveryStep) -> Bool) async throws {
     var remaining = count
     while remaining > 0, let event = await life.next() {
@@ -210,7 +208,7 @@ struct DemoScene {
     }
   }
 
-  /// Reads lines on the phone, tells them and acknowledges notifications.
+  /// Reads and narrates the phone's lines, and acknowledges notifications.
   private mutating func readLines(count: Int) async throws {
     for _ in 0..<count {
       guard let line = try await listener.next() else {

@@ -1,23 +1,21 @@
 import RelayClient
 import RelayCore
 
-/// Who a device of ours is to the relay: enrolled once, remembered in `STATE/devices/NAME.json`,
-/// its apps registered at each connection.
+/// A device of ours: enrolled once, stored in `STATE/devices/NAME.json`, its apps registered at
+/// each connection.
 struct DeviceAccount: Sendable {
   let name: String
   let state: String
-  /// The apps; empty for those of last time, or `com.example.app`.
+  /// Empty for the apps of last time, or `com.example.app`.
   let topics: [String]
-  /// A token of one's own for the only app.
+  /// Brings its own token for the only app.
   var token: String?
   var enrolmentKey: String?
-  /// Told about each app when it is new to somebody.
+  /// Reports apps' tokens: all at first, then new ones.
   let say: @Sendable (String) -> Void
 
-  /// The device's identity, known or new, with its apps registered. A relay that has forgotten the
-  /// device gets to know it anew.
-  ///
-  /// - Parameter gone: apps that are not there any more.
+  /// Returns the device's identity, known or new, with its apps registered except `gone`. Enrols
+  /// again if the relay has forgotten the device.
   func register(
     _ api: DeviceAPI, isFirst: Bool, without gone: Set<String> = []
   ) async throws -> DeviceIdentity {

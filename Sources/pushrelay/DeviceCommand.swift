@@ -20,7 +20,7 @@ extension Network: ExpressibleByArgument {
   public static var allValueStrings: [String] { allCases.filter(\.isConnected).map(\.rawValue) }
 }
 
-/// So many of a hundred: `20%`, or `20`.
+/// `20%`, or `20`.
 struct Percentage: ExpressibleByArgument {
   let value: Double
 
@@ -31,7 +31,6 @@ struct Percentage: ExpressibleByArgument {
   }
 }
 
-/// Plays phones, or listens as plain devices, and prints what happens.
 struct DeviceCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "device",
@@ -192,7 +191,7 @@ struct DeviceCommand: AsyncParsableCommand {
     }
   }
 
-  /// The phones' numbers, as `--limit` has them.
+  /// Applies `--limit` to the phones' numbers.
   func limits(_ limits: PhoneLimits) throws -> PhoneLimits {
     var limits = limits
     for text in limit {
@@ -205,7 +204,6 @@ struct DeviceCommand: AsyncParsableCommand {
     return limits
   }
 
-  /// How bad the link is to be.
   func link() throws -> LinkModel {
     func length(_ text: String?, _ name: String) throws -> Duration {
       guard let text else { return .zero }
@@ -219,7 +217,7 @@ struct DeviceCommand: AsyncParsableCommand {
       lossPercent: loss?.value ?? 0)
   }
 
-  /// Names, a count or a scenario.
+  /// Requires names, a count or a scenario.
   private func validateWhich() throws {
     let ways = [!names.isEmpty, count != nil, scenario != nil].count { $0 }
     guard ways == 1 else {
@@ -254,7 +252,7 @@ private struct DeviceService: Service {
       do {
         try await play()
       } catch  where Task.isCancelled {
-        // Ctrl-C: whatever broke off did so because of it.
+        // Ctrl-C: any error is due to it.
       }
     }
   }
@@ -270,7 +268,7 @@ private struct DeviceService: Service {
       for name in command.names {
         group.addTask { try await LightDevice(name: name, command: command).run() }
       }
-      // The first failure ends them all; `waitForAll` would go on waiting for the others.
+      // The first failure ends them all; `waitForAll` would wait for the others.
       for try await _ in group {}
     }
   }

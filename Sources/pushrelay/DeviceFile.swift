@@ -3,8 +3,7 @@ import FoundationEssentials
 import RelayClient
 import RelayStore
 
-/// What this machine knows of a device that it plays: `STATE/devices/NAME.json`, for its owner
-/// only.
+/// A device that this machine plays: `STATE/devices/NAME.json`, for its owner only.
 struct DeviceFile: Codable, Equatable {
   var device: String
   var secret: String
@@ -20,7 +19,6 @@ struct DeviceFile: Codable, Equatable {
 
   static func path(_ name: String, state: String) -> String { "\(state)/devices/\(name).json" }
 
-  /// Whether a name can be a file's name.
   static func isUsable(name: String) -> Bool {
     !name.isEmpty && !name.hasPrefix(".") && name.utf8.count <= 64
       && name.utf8.allSatisfy { byte in
@@ -28,7 +26,7 @@ struct DeviceFile: Codable, Equatable {
       }
   }
 
-  /// The device of this name; nil when there is none.
+  /// Reads a device; nil when there is none.
   static func load(_ name: String, state: String) throws -> DeviceFile? {
     guard isUsable(name: name) else { return nil }
     let path = path(name, state: state)
@@ -49,13 +47,10 @@ struct DeviceFile: Codable, Equatable {
   }
 }
 
-/// The right to play a device of this state, or its fleet: a lock on `STATE/devices/NAME.lock` or
-/// `STATE/fleet.lock`. Two who played one device would take its connection from each other and
-/// write the same files.
+/// A lock on `STATE/devices/NAME.lock` or `STATE/fleet.lock`: two players of one device would take
+/// its connection from each other and write the same files.
 enum DeviceLock {
-  /// Takes the lock, or says who has it.
-  ///
-  /// - Parameter what: what is locked, for that message.
+  /// Locks `what`, or throws who has it.
   static func take(_ path: String, _ what: String) throws -> FileLock {
     if !FileManager.default.fileExists(atPath: path) { try PrivateFile.write([], to: path) }
     do throws(FileLock.Refusal) {
@@ -72,7 +67,7 @@ enum DeviceLock {
     }
   }
 
-  /// Takes the locks of all devices of a command; a fleet is one.
+  /// Locks all devices of a command; a fleet is one.
   static func all(of command: DeviceCommand, scenario: Scenario?) throws -> [FileLock] {
     let state = command.connection.files.state
     guard command.count == nil else {

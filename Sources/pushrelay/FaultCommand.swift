@@ -3,7 +3,6 @@ import ArgumentParser
 import NIOHTTP1
 import Primitives
 
-/// Lets things go wrong in a running relay, to see what a client does about it.
 struct FaultCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "fault",
@@ -24,7 +23,6 @@ struct FaultCommand: AsyncParsableCommand {
       """,
     subcommands: [Set.self, List.self, Remove.self, Tokens.self])
 
-  /// `pushrelay fault set`.
   struct Set: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "set", abstract: "Put a fault in force, in place of the one with this name.")
@@ -100,7 +98,6 @@ struct FaultCommand: AsyncParsableCommand {
     }
   }
 
-  /// `pushrelay fault list`.
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "list", abstract: "List the faults, and how often each has acted.")
@@ -115,7 +112,6 @@ struct FaultCommand: AsyncParsableCommand {
     }
   }
 
-  /// `pushrelay fault remove`.
   struct Remove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "remove", abstract: "Take a fault back.")
@@ -128,7 +124,6 @@ struct FaultCommand: AsyncParsableCommand {
     }
   }
 
-  /// `pushrelay fault tokens`.
   struct Tokens: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "tokens",

@@ -2,8 +2,7 @@ import FoundationEssentials
 import RelayClient
 import RelaySetup
 
-/// What the devices of a fleet are to the relay, from one start to the next:
-/// `STATE/fleet.json`.
+/// A fleet's devices, kept in `STATE/fleet.json`.
 struct FleetRoster: Codable, Sendable {
   struct Member: Codable, Sendable {
     var device: String
@@ -16,10 +15,10 @@ struct FleetRoster: Codable, Sendable {
   var topic: String
   var members: [Member] = []
 
-  /// Enrolments that are under way at once.
+  /// Enrolments at once.
   private static let concurrency = 64
 
-  /// The fleet of last time, with as many more as are wanted; anew if the relay has forgotten it.
+  /// Returns the last fleet with as many more as wanted; a new one if the relay has forgotten it.
   static func enroll(_ command: DeviceCommand, count: Int) async throws -> FleetRoster {
     let roster = try await enroll(
       count: count, topic: command.topic.first ?? "com.example.app", at: command.device,

@@ -9,17 +9,15 @@ import FoundationEssentials
   import Glibc
 #endif
 
-/// Colours and marks of a timeline on a terminal: what was held, replaced and carried along stands
-/// out. In a pipe, and where `NO_COLOR` is set (no-color.org), there is nothing of it.
+/// Colours and marks of a timeline on a terminal; none in a pipe or where `NO_COLOR` is set
+/// (no-color.org).
 enum Highlight {
-  /// Whether standard output is looked at by a person who wants colours.
   static let isOn: Bool = {
     let environment = ProcessInfo.processInfo.environment
     return environment["NO_COLOR"]?.isEmpty != false && environment["TERM"] != "dumb"
       && isatty(STDOUT_FILENO) == 1
   }()
 
-  /// The line's text with its mark, in its colour.
   static func text(_ line: TraceLine, _ text: String) -> String {
     guard let style = style(of: line) else { return "  \(text)" }
     return "\u{1B}[\(style.colour)m\(style.mark) \(text)\u{1B}[0m"
@@ -33,7 +31,7 @@ enum Highlight {
     .connected: ("·", 36), .disconnected: ("·", 36), .booted: ("·", 36), .crashed: ("!", 31),
     .started: ("·", 36),
   ]
-  /// Of what was sent, by why.
+  /// By what triggered the push.
   private static let sent: [String: Style] = [
     "piggyback": ("◆", 35), "refill": ("▲", 32), "hold": ("▲", 32),
   ]

@@ -7,7 +7,6 @@ import RelayCore
 import RelayServer
 import RelaySetup
 
-/// A device's slots and budget; without a device, whether the relay answers.
 struct InspectCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "inspect",
@@ -51,7 +50,7 @@ struct InspectCommand: AsyncParsableCommand {
       Console.say(bytes: Array(body.prefix { $0 != UInt8(ascii: "\n") }))
     } else {
       let status = try await api.status(of: identity)
-      // A relay with a virtual clock says which time it has.
+      // A relay with a virtual clock says its time.
       let now = try await api.health().time.map { Instant(milliseconds: $0) } ?? WallClock.now
       show(status, at: now)
     }

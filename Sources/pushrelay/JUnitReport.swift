@@ -1,7 +1,7 @@
 import DeviceSimulator
 import FoundationEssentials
 
-/// Verdicts in the form that build servers read (JUnit's XML).
+/// Verdicts as JUnit's XML, for build servers.
 struct JUnitReport {
   private var suites = ""
   private var count = 0
@@ -32,7 +32,7 @@ struct JUnitReport {
     do {
       let isNew = !FileManager.default.fileExists(atPath: path)
       try Data(text.utf8).write(to: URL(filePath: path))
-      // A CI server reads it as another user: it is no secret, unlike what else a command writes.
+      // Readable for all: a CI server runs as another user, and it is no secret.
       if isNew {
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
       }
@@ -41,7 +41,7 @@ struct JUnitReport {
     }
   }
 
-  /// What an attribute may hold (W3C, "Extensible Markup Language (XML) 1.0").
+  /// Escapes an attribute (W3C, "Extensible Markup Language (XML) 1.0").
   private static func escaped(_ text: String) -> String {
     text.unicodeScalars.map { scalar in
       switch scalar {

@@ -4,7 +4,6 @@ import ProviderCredentials
 import RelayCore
 import RelayServer
 
-/// A provider token for curl.
 struct JWTCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "jwt",

@@ -2,7 +2,6 @@ import ArgumentParser
 import ProviderCredentials
 import RelayServer
 
-/// Provider keys.
 struct KeyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "key",
@@ -20,7 +19,6 @@ struct KeyCommand: AsyncParsableCommand {
       """,
     subcommands: [New.self, Add.self, List.self])
 
-  /// What is said of a key when it is registered.
   struct EntryOptions: ParsableArguments {
     @Option(help: "Team ID, ten letters or digits: the iss of tokens.")
     var team = ProviderKeyDirectory.defaultTeamID
@@ -45,7 +43,6 @@ struct KeyCommand: AsyncParsableCommand {
     }
   }
 
-  /// A key, as JSON.
   struct Report: Encodable {
     var keyId: String
     var teamId: String?
@@ -174,7 +171,6 @@ struct KeyCommand: AsyncParsableCommand {
 }
 
 extension ProviderEnvironment? {
-  /// What `--environment` says.
   static func named(_ text: String?) throws -> Self {
     guard let text else { return nil }
     guard let environment = ProviderEnvironment(rawValue: text) else {

@@ -4,8 +4,8 @@ import Primitives
 import RelayClient
 import RelayCore
 
-/// One listening device: enrols, registers its apps, prints and acknowledges what comes, and comes
-/// back when the connection is lost.
+/// One listening device: enrols, registers its apps, prints and acknowledges pushes, and
+/// reconnects.
 struct LightDevice: Sendable {
   private let name: String
   private let command: DeviceCommand
@@ -24,21 +24,20 @@ struct LightDevice: Sendable {
     }
   }
 
-  /// How one connection ended, when it ended in an orderly way.
+  /// The orderly end of a connection.
   private enum Ending {
-    /// Everything that was waited for has come.
+    /// Everything waited for has arrived.
     case done
-    /// The relay ended the stream, for this reason if it gave one.
+    /// The relay ended the stream.
     case ended(reason: String?)
   }
 
-  /// What lasts from one connection to the next.
+  /// State across connections.
   private struct Memory {
     var remaining: Int?
-    /// The last notifications that came, to tell doubles by.
+    /// The last notifications, to detect duplicates.
     var seen = Self.nothingSeen
     var hasListened = false
-    /// What was seen when the relay kept its state, by the numbers of such states.
     var checkpoints: [UInt32: RecentTable<UniqueID, Bool>] = [:]
     private static let nothingSeen = RecentTable<UniqueID, Bool>(limit: 4096)
 
@@ -52,7 +51,7 @@ struct LightDevice: Sendable {
   }
 
   /// Listens until `--notifications` is reached or the task is cancelled. Throws when the first
-  /// connection cannot be made, when the relay refuses, or when another connection takes over.
+  /// connection fails, when the relay refuses, or when another connection takes over.
   func run() async throws {
     var memory = Memory(remaining: command.notifications)
     try await Reconnection.keep { connection in
@@ -130,7 +129,7 @@ struct LightDevice: Sendable {
 
   private func arrived(_ delivery: Delivery, _ memory: inout Memory) {
     let notification = delivery.notification
-    // At least once is the promise: a double is acknowledged again, and is no news.
+    // Delivery is at least once: a duplicate is acknowledged again, silently.
     guard memory.seen[notification.uniqueID] == nil else {
       return say("the same again, dropped: \(notification.uniqueID)")
     }
@@ -141,8 +140,7 @@ struct LightDevice: Sendable {
         + "\(notification.topic): \(String(decoding: notification.compactPayload, as: UTF8.self))")
   }
 
-  /// Hangs up such that the last acknowledgement arrives: the relay ends its side when it has read
-  /// ours.
+  /// Ends our side first, so that the last acknowledgement arrives: the relay then ends its own.
   private func finish(_ stream: ClientStream, _ client: RelayClient) async throws {
     stream.finish()
     let patience = Task {
@@ -154,7 +152,7 @@ struct LightDevice: Sendable {
     await client.close()
   }
 
-  /// A line for people; in JSON mode the relay's own lines say it all.
+  /// In JSON mode the relay's own lines say it all.
   private func say(_ text: String) {
     guard !command.json else { return }
     Console.say("\(WallClock.now.timeOfDay) \(name)  \(text)")

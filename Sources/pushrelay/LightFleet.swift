@@ -4,11 +4,11 @@ import RelayClient
 import RelayCore
 import Synchronization
 
-/// Many devices that only listen, acknowledge and count: for load, and for seeing that a relay
-/// holds them. Each has a stream of its own; `devicesPerConnection` share a connection.
+/// Many devices that listen, acknowledge and count, to put load on a relay. Each has a stream;
+/// `devicesPerConnection` share a connection.
 struct LightFleet: Sendable {
   private static let devicesPerConnection = 2000
-  /// Streams of one connection that are opened at once.
+  /// Streams of a connection opened at once.
   private static let concurrency = 64
 
   let command: DeviceCommand
@@ -35,14 +35,14 @@ struct LightFleet: Sendable {
 
   // MARK: Listening
 
-  /// One shared connection, made anew whenever it is lost.
+  /// Runs one shared connection, reconnecting when it is lost.
   private func listen(_ members: [FleetRoster.Member], _ counters: Counters) async throws {
     try await Reconnection.keep { connection in
       do {
         let api = DeviceAPI(try await command.connection.connect(to: command.device))
         try await withThrowingTaskGroup(of: Void.self) { group in
           for (number, member) in members.enumerated() {
-            // The streams of a thousand phones must not all be opened in one moment.
+            // Not all streams of a thousand phones at one moment.
             if number % Self.concurrency == Self.concurrency - 1 { await Task.yield() }
             group.addTask { try await listen(member, api, counters) }
           }
@@ -74,7 +74,7 @@ struct LightFleet: Sendable {
     }
   }
 
-  /// A line a second as long as something changes.
+  /// Prints a line a second while something changes.
   private func report(_ counters: Counters) async throws {
     var last = (listening: -1, notifications: 0)
     while !Task.isCancelled {

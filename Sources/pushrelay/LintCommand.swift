@@ -4,7 +4,6 @@ import FoundationEssentials
 import Primitives
 import RelayCore
 
-/// What Apple and the phone would make of a push, without a relay.
 struct LintCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "lint",
@@ -97,7 +96,7 @@ struct LintCommand: AsyncParsableCommand {
     return verdict
   }
 
-  /// Through the checks that a request over the network goes through.
+  /// Applies the checks of a request over the network.
   private func notification(
     _ payload: [UInt8], _ warnings: inout CaseSet<PayloadWarning>
   ) throws(Rejection) -> RelayCore.Notification {

@@ -3,7 +3,6 @@ import ArgumentParser
 import NIOHTTP1
 import Primitives
 
-/// Lists the phones that a running relay knows.
 struct DevicesCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "devices",
@@ -52,7 +51,6 @@ struct DevicesCommand: AsyncParsableCommand {
   }
 }
 
-/// Lists the last notifications of a running relay.
 struct NotificationsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "notifications",
@@ -93,7 +91,6 @@ struct NotificationsCommand: AsyncParsableCommand {
   }
 }
 
-/// Empties slots and refills budgets.
 struct ResetCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reset",
@@ -132,11 +129,10 @@ struct ResetCommand: AsyncParsableCommand {
   }
 }
 
-/// The query of a path.
 struct Query {
   let text: String
 
-  /// Of the parameters that have a value.
+  /// Skips parameters without a value.
   init(_ parameters: [(name: String, value: String?)]) {
     let parts = parameters.compactMap { name, value in
       value.map { "\(name)=\(Self.escaped($0))" }
@@ -144,7 +140,7 @@ struct Query {
     text = parts.isEmpty ? "" : "?" + parts.joined(separator: "&")
   }
 
-  /// All but what every query may hold (RFC 3986 section 2.3) as %XX.
+  /// Escapes all but unreserved characters (RFC 3986 section 2.3).
   private static func escaped(_ text: String) -> String {
     text.utf8.map { byte in
       switch byte {

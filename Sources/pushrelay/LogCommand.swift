@@ -8,7 +8,6 @@ import RelayCore
 import RelayServer
 import RelaySetup
 
-/// What became of one notification, step by step.
 struct LogCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "log",
@@ -118,7 +117,7 @@ struct LogCommand: AsyncParsableCommand {
       })
   }
 
-  /// Seconds with what matters of their fraction: 0.012 s, 1.5 s, 3600 s.
+  /// Seconds, such as 0.012 s, 1.5 s, 3600 s.
   private static func seconds(_ milliseconds: Int64) -> String {
     guard milliseconds % 1000 != 0 else { return "\(milliseconds / 1000) s" }
     let fraction = String(milliseconds % 1000 + 1000).dropFirst()

@@ -8,7 +8,7 @@ import RelayServer
 import RelaySetup
 import TLS
 
-/// Of a relay that is asked: one of its ports, not any.
+/// One of a running relay's ports: 0 is refused.
 extension RelayConfiguration.Endpoint: ExpressibleByArgument {
   init?(argument: String) {
     self.init(argument)
@@ -19,7 +19,6 @@ extension RelayConfiguration.Endpoint: ExpressibleByArgument {
   static let localDevice = Self(host: "127.0.0.1", port: 5223)
 }
 
-/// Where the relay keeps its files.
 struct StateOptions: ParsableArguments {
   @Option(help: "Directory with ca.pem, keys/ and devices/; the same as of 'pushrelay serve'.")
   var state = ".pushrelay"
@@ -27,7 +26,6 @@ struct StateOptions: ParsableArguments {
   var keys: ProviderKeyDirectory { ProviderKeyDirectory(path: state + "/keys") }
 }
 
-/// How to reach a relay.
 struct ConnectionOptions: ParsableArguments {
   @OptionGroup var files: StateOptions
 
@@ -43,7 +41,7 @@ struct ConnectionOptions: ParsableArguments {
       valueName: "file"))
   var ca: String?
 
-  /// Connects. `identity` is shown to a relay that asks who is there.
+  /// Connects. `identity` is shown to a relay that asks for one.
   func connect(to address: RelayConfiguration.Endpoint, identity: TLSIdentity? = nil) async throws
     -> RelayClient
   {
@@ -71,7 +69,6 @@ struct ConnectionOptions: ParsableArguments {
   }
 }
 
-/// Where and as whom a provider pushes.
 struct ProviderOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The relay's provider listener.", valueName: "host:port"))
   var provider = RelayConfiguration.Endpoint.localProvider
@@ -91,7 +88,6 @@ struct ProviderOptions: ParsableArguments {
   }
 }
 
-/// Choosing a key to sign provider tokens with.
 enum SigningKey {
   /// The signer for this key, or for the first private key that covers the topic.
   static func signer(

@@ -8,7 +8,7 @@ import Primitives
 import RelayClient
 import RelayCore
 
-/// Simulated phones on a real relay: named ones, those of a scenario, or a fleet.
+/// Simulated phones on a real relay: named ones, a scenario's, or a fleet.
 struct PhonePlayer: Sendable {
   /// Of a fleet, so many share a connection.
   private static let phonesPerConnection = 500
@@ -18,8 +18,8 @@ struct PhonePlayer: Sendable {
 
   private var state: String { command.connection.files.state }
 
-  /// Until the scenario is over, the wanted pushes are reported, or a signal comes. Throws exit
-  /// status 1 when an expectation of the scenario failed.
+  /// Runs until the scenario is over, the wanted pushes are reported, or a signal comes. Throws
+  /// exit status 1 when a scenario's expectation failed.
   func run() async throws {
     let locks = try DeviceLock.all(
       of: command, scenario: command.scenario == nil ? nil : try scenario())
@@ -31,12 +31,12 @@ struct PhonePlayer: Sendable {
       if command.interactive {
         group.addTask {
           let hasQuit = await Self.listen(to: driver)
-          // What is to last longer than the input has an end of its own.
+          // With a scenario or a count, the run goes on after the input's end.
           if hasQuit || command.scenario == nil && command.notifications == nil { throw Finished() }
         }
       }
       group.addTask {
-        // Nobody reads what the phones do: there is no reason to go on.
+        // Nobody reads the output: there is no reason to go on.
         for await _ in silence { throw Finished() }
       }
       group.addTask {
@@ -96,7 +96,7 @@ struct PhonePlayer: Sendable {
     return configuration
   }
 
-  /// The relay's time, if that moves only when told.
+  /// The relay's time, if its clock is virtual.
   private func relayTime() async throws -> Int64? {
     let client = try await command.connection.connect(to: command.device)
     let health = try await DeviceAPI(client).health()
@@ -136,7 +136,7 @@ struct PhonePlayer: Sendable {
       })
   }
 
-  /// Registers a phone whenever it connects, and tells of each of its tokens once.
+  /// Registers a phone whenever it connects, and reports each of its tokens once.
   private actor Account {
     let account: DeviceAccount
     private var isFirst = true
@@ -169,7 +169,7 @@ struct PhonePlayer: Sendable {
 
   // MARK: What people see and say
 
-  /// A line a second as long as something changes.
+  /// Prints a line a second while something changes.
   private func report(_ driver: PhoneDriver) async throws {
     var last = ""
     while !Task.isCancelled {
@@ -180,7 +180,7 @@ struct PhonePlayer: Sendable {
     }
   }
 
-  /// A line of standard input is a command. Returns at the end of the input, or true at `quit`.
+  /// Runs each line of standard input as a command. Returns true at `quit`, false at the end.
   private static func listen(to driver: PhoneDriver) async -> Bool {
     for await line in StandardInput.lines() {
       guard line.utf8.count <= longestCommand else {

@@ -3,7 +3,6 @@ import ArgumentParser
 import NIOHTTP1
 import RelayCore
 
-/// Shows or changes how many silent pushes a running relay lets through.
 struct PolicyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "policy",

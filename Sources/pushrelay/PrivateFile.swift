@@ -2,9 +2,7 @@ import FoundationEssentials
 import ProviderCredentials
 import RelayServer
 
-/// Small files that only their owner may read.
 enum PrivateFile {
-  /// The contents; nil when there is no such file.
   static func read(_ path: String) -> [UInt8]? {
     FileManager.default.contents(atPath: path).map(Array.init)
   }

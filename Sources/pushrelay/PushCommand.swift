@@ -3,7 +3,6 @@ import ArgumentParser
 import FoundationEssentials
 import NIOHTTP1
 
-/// Pushes over the admin socket: no key, no token, and what is odd about it is said.
 struct PushCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "push",
@@ -63,7 +62,7 @@ struct PushCommand: AsyncParsableCommand {
     Console.say(verdict.uniqueId ?? "")
   }
 
-  /// The payload goes in as it stands.
+  /// The payload is inserted unchanged.
   private func body(_ payload: String) throws -> String {
     var headers: [String: String] = [:]
     for header in header {

@@ -11,7 +11,6 @@ import RelayStore
   import Glibc
 #endif
 
-/// The one executable. Every subcommand stands in its own file.
 @main
 struct PushRelayCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -33,8 +32,8 @@ struct PushRelayCommand: AsyncParsableCommand {
     subcommands: commands)
 
   static func main() async {
-    // Keys, journals, recordings: nothing made here is for others, not for a moment. Foundation
-    // makes a file by this mask, and sets the mode that was asked for under its final name.
+    // Keys, journals, recordings are private at every moment. Foundation makes a file by this mask,
+    // and sets the requested mode under its final name.
     umask(0o077)
     if let problem = UnknownCommand.problem(in: CommandLine.arguments.dropFirst()) {
       Console.note("Error: \(problem)")
@@ -56,8 +55,7 @@ struct PushRelayCommand: AsyncParsableCommand {
   ]
 }
 
-/// Why a command cannot do what it was asked: one line for standard error that says what to do. The
-/// exit status is 1.
+/// A command's failure: one line for standard error that says what to do. The exit status is 1.
 struct CommandError: Error, Equatable, CustomStringConvertible {
   var description: String
 

@@ -3,7 +3,6 @@ import ArgumentParser
 import NIOHTTP1
 import RelayRecording
 
-/// Records a running relay.
 struct RecordCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "record",
@@ -22,7 +21,6 @@ struct RecordCommand: AsyncParsableCommand {
       """,
     subcommands: [Start.self, Stop.self, List.self])
 
-  /// `pushrelay record start`.
   struct Start: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "start", abstract: "Begin a recording.")
@@ -41,7 +39,6 @@ struct RecordCommand: AsyncParsableCommand {
     }
   }
 
-  /// `pushrelay record stop`.
   struct Stop: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "stop", abstract: "End a recording.")
@@ -54,7 +51,6 @@ struct RecordCommand: AsyncParsableCommand {
     }
   }
 
-  /// `pushrelay record list`.
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "list", abstract: "List the recordings.")

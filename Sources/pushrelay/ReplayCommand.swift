@@ -4,7 +4,6 @@ import Primitives
 import RelayCore
 import RelayRecording
 
-/// Plays a recording of a relay again.
 struct ReplayCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "replay",
@@ -60,7 +59,7 @@ struct ReplayCommand: AsyncParsableCommand {
 }
 
 extension ReplayCommand {
-  /// What the options ask for, read before anything is played.
+  /// The options, read before anything is played.
   private struct Question {
     var until = Replay.Until.end
     var device: DeviceID?

@@ -8,7 +8,6 @@ import RelayServer
 import RelaySetup
 import TLS
 
-/// Posts a payload file.
 struct SendCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "send",
@@ -94,7 +93,7 @@ struct SendCommand: AsyncParsableCommand {
 
   private func makeRequest(_ payload: [UInt8], now: Instant) throws -> PushRequest {
     let named = try DeviceFile.load(to, state: connection.files.state)
-    // Before the topic: who mistypes a name has not forgotten the topic.
+    // Before the topic: a mistyped name is not a missing topic.
     guard named != nil || DeviceToken(hexadecimal: to) != nil else {
       throw CommandError(
         "no device \(to) in \(connection.files.state)/devices, and it is no device token (2 to 100 "
@@ -128,8 +127,8 @@ struct SendCommand: AsyncParsableCommand {
     return token
   }
 
-  /// What the header fields would be if the sender had thought of them. A payload that cannot be
-  /// read is sent as it is: the relay says what is wrong with it.
+  /// Fills in missing header fields. An unreadable payload is sent unchanged: the relay says what
+  /// is wrong.
   private func infer(_ request: inout PushRequest) {
     guard let scan = try? scanPayload(request.payload.span) else { return }
     let topicBytes = Array((request.topic ?? "").utf8)
@@ -170,7 +169,7 @@ struct SendCommand: AsyncParsableCommand {
     return try TLSIdentity(certificateChainPEM: chain, privateKeyPEM: privateKey)
   }
 
-  /// The value of the key with which Xcode's simulator finds the app.
+  /// The key by which Xcode's simulator finds the app.
   private static func simulatorBundle(_ payload: [UInt8]) -> String? {
     struct Root: Decodable {
       var bundle: String?
@@ -212,7 +211,6 @@ struct SendCommand: AsyncParsableCommand {
 }
 
 extension DeviceFile {
-  /// The topic of a device with one app.
   var onlyTopic: String? { apps.count == 1 ? apps.keys.first : nil }
 
   /// The token of the app that a topic belongs to, with or without its suffix.

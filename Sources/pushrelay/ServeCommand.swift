@@ -15,7 +15,6 @@ import UnixSignals
   import Glibc
 #endif
 
-/// Runs the relay.
 struct ServeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "serve",
@@ -103,7 +102,7 @@ struct ServeCommand: AsyncParsableCommand {
       relay: relay, configuration: configuration, logger: logger,
       onReady: { isAdministered.yield($0) })
     let ready = Task {
-      // Once the relay listens, and its admin socket is there or cannot be.
+      // Once the relay listens and its admin socket exists or has failed.
       for await addresses in addresses {
         for await admin in admins {
           return Console.say(Self.line(addresses) + (admin.map { " admin=\($0)" } ?? ""))

@@ -4,7 +4,7 @@ import RelaySetup
 import ServiceLifecycle
 import UnixSignals
 
-/// What runs until it has ended, or a signal ends it.
+/// Runs services until they end or a signal comes.
 enum Services {
   static func run(_ services: [ServiceGroupConfiguration.ServiceConfiguration]) async throws {
     let group = ServiceGroup(
@@ -20,7 +20,7 @@ enum Services {
 }
 
 extension ServiceGroupConfiguration.ServiceConfiguration {
-  /// With its end all others end; a failure of it is theirs.
+  /// Ends or fails all others with it.
   static func leading(_ service: some Service) -> Self {
     .init(
       service: service, successTerminationBehavior: .gracefullyShutdownGroup,

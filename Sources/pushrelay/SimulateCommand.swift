@@ -2,7 +2,6 @@ import ArgumentParser
 import DeviceSimulator
 import FoundationEssentials
 
-/// Plays scenarios in virtual time: relay and phones, no sockets, no waiting.
 struct SimulateCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "simulate",
@@ -50,7 +49,7 @@ struct SimulateCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    // All are read first: a mistake in the last file is told at once.
+    // All are read first: a mistake in the last file is reported at once.
     let scenarios = try files.map(Self.read)
     var failed = 0
     var checked = 0

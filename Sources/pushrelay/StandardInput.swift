@@ -12,26 +12,22 @@ import SystemPackage
   import Glibc
 #endif
 
-/// Standard input, whole.
 enum StandardInput {
-  /// Reads up to its end; nil when it is nothing that can be read. What comes after `limitBytes` is
-  /// left, where it comes piece by piece.
-  ///
-  /// Foundation reads files but refuses pipes; NIO reads what can be waited for but refuses files.
+  /// Reads to the end; nil when unreadable. A pipe is read up to `limitBytes`. Foundation reads
+  /// files but not pipes, NIO pipes and terminals but not files.
   static func readAll(limitBytes: Int) async -> [UInt8]? {
     guard let type = try? FileDescriptor.standardInput.stat().type else { return nil }
     switch type {
     case .regular: return FileManager.default.contents(atPath: "/dev/stdin").map(Array.init)
     case .fifo, .socket: return try? await readPipe(limitBytes: limitBytes)
     case .characterSpecial:
-      // A terminal, or /dev/null, which cannot be waited for and holds nothing.
+      // A terminal, or /dev/null, which is empty and cannot be waited for.
       return isatty(0) == 1 ? try? await readPipe(limitBytes: limitBytes) : []
     default: return nil
     }
   }
 
-  /// Line by line, as they come; ends with the input. Read on a thread of its own, for a terminal
-  /// lets nobody wait otherwise.
+  /// Lines as they arrive, on a thread of their own: a terminal can only be read by blocking.
   static func lines() -> AsyncStream<String> {
     let (lines, feed) = AsyncStream.makeStream(of: String.self)
     DispatchQueue(label: "pushrelay.standard-input").async {

@@ -1,7 +1,6 @@
 import ArgumentParser
 import RelayStore
 
-/// The journal of a relay, looked at and copied; also while the relay runs.
 struct StoreCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "store",
@@ -90,6 +89,5 @@ struct StoreCommand: AsyncParsableCommand {
 }
 
 extension StateOptions {
-  /// The journal in this state directory.
   var journal: String { state + "/relay.sqlite" }
 }

@@ -3,8 +3,8 @@ import RelayCore
 import RelayStore
 
 extension StoreCommand {
-  /// Fills a new journal with made-up devices and notifications, to measure starts and memory with
-  /// many of them (`scripts/bench --restart`). Not for people, so it is not in the help.
+  /// Fills a new journal with made-up devices and notifications, to measure starts and memory
+  /// (`scripts/bench --restart`). Hidden in the help.
   struct Fill: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "fill", abstract: "Fill a new journal for measurements.", shouldDisplay: false)
@@ -46,7 +46,6 @@ extension StoreCommand {
   }
 }
 
-/// Makes the records of one device after the other.
 private struct FillWriter {
   var records: [JournalRecord] = []
   private let sequences: SequenceRanges

@@ -1,9 +1,9 @@
 import ArgumentParser
 
-/// A name that no command has: said with the nearest one that exists, where ArgumentParser alone
-/// says "unexpected argument".
+/// Reports an unknown command with the nearest existing one, where ArgumentParser only says
+/// "unexpected argument".
 enum UnknownCommand {
-  /// What is wrong with the command that these arguments name; nil when there is such a command.
+  /// Describes the unknown command; nil when it exists.
   static func problem(
     in arguments: ArraySlice<String>, of root: any ParsableCommand.Type = PushRelayCommand.self
   ) -> String? {
@@ -32,7 +32,7 @@ enum UnknownCommand {
     command.configuration.commandName ?? command._commandName
   }
 
-  /// How many characters are put in or left out.
+  /// How many characters are inserted or removed.
   static func edits(from left: String, to right: String) -> Int {
     right.difference(from: left).count
   }

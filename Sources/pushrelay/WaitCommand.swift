@@ -5,7 +5,6 @@ import NIOHTTP1
 import Primitives
 import RelayCore
 
-/// Waits until something has happened to a push, for scripts.
 struct WaitCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "wait",

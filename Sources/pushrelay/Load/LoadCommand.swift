@@ -5,7 +5,6 @@ import RelayClient
 import RelayServer
 import RelaySetup
 
-/// Providers and phones over real sockets, at a rate, with the times that they see.
 struct LoadCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "load",

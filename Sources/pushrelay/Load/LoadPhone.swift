@@ -2,9 +2,9 @@ import DeviceLink
 import RelayClient
 import RelayCore
 
-/// A phone that listens, acknowledges, and tells how long each push was on its way.
+/// A phone that listens, acknowledges, and measures each push's latency.
 struct LoadPhone {
-  /// The member of the payload that says when the push was due, in microseconds.
+  /// The payload's member with the push's due time, in microseconds.
   static let member = "sentMicroseconds"
 
   private let start: ContinuousClock.Instant

@@ -1,7 +1,6 @@
 import Histogram
 import RelayClient
 
-/// What providers and phones have seen.
 actor LoadTally {
   private(set) var listening = 0
   private var answers: [String: Int] = [:]
@@ -29,7 +28,7 @@ actor LoadTally {
     for delay in delays { Self.record(delay, in: &delivering) }
   }
 
-  /// Whether more is to come: what was throttled may take an hour.
+  /// Whether more is to come: throttled pushes may take an hour.
   var isWaiting: Bool { deliveredCount < acceptedVisible }
 
   private static func record(_ microseconds: Int, in histogram: inout Histogram<UInt64>) {
@@ -53,7 +52,6 @@ actor LoadTally {
   }
 }
 
-/// The result of a load, as `--json` prints it.
 struct LoadReport: Encodable, Equatable, Sendable {
   struct Times: Encodable, Equatable, Sendable {
     var p50: UInt64
@@ -69,9 +67,9 @@ struct LoadReport: Encodable, Equatable, Sendable {
   /// By status and reason.
   var answers: [String: Int]
   var delivered: Int
-  /// From when a push was due to its answer.
+  /// From a push's due time to its answer.
   var answerMicroseconds: Times?
-  /// From when a push was due to its line at the phone.
+  /// From a push's due time to its line at the phone.
   var deliveryMicroseconds: Times?
 
   func show() {
