@@ -19,7 +19,7 @@ package struct LineSplitter: Sendable {
   }
 
   /// Passes each complete line to `body`, in order.
-  package mutating func take(_ bytes: Span<UInt8>, _ body: (Piece) -> Void) {
+  package mutating func receive(_ bytes: Span<UInt8>, _ body: (Piece) -> Void) {
     var index = 0
     while index < bytes.count {
       let byte = bytes[index]

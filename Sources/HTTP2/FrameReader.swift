@@ -9,7 +9,7 @@ struct FrameReader {
     /// What `takeHeld` returns passes.
     case passHeld
     case headers(BlockHead, UnsafeRawBufferPointer)
-    /// A header block in pieces; `takeHeldBlock` returns it.
+    /// A header block in pieces; `joinHeldBlock` returns it.
     case headersHeld
     case broken(FrameError)
   }
@@ -159,7 +159,7 @@ struct FrameReader {
     return held
   }
 
-  mutating func takeHeldBlock() -> Result<(head: BlockHead, block: [UInt8]), FrameError> {
+  mutating func joinHeldBlock() -> Result<(head: BlockHead, block: [UInt8]), FrameError> {
     let frames = takeHeld()
     return frames.withUnsafeBytes { frames in
       var block: [UInt8] = []

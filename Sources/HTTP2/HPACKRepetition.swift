@@ -105,14 +105,14 @@ struct HPACKRepetition {
 
   /// Records a field that `repeats`.
   @inline(__always)
-  mutating func takeRepeated() -> Known {
+  mutating func recordRepeated() -> Known {
     count &+= 1
     return known[count &- 1]
   }
 
   /// Records any other field, with its coded value if worth remembering. False when it is the first
   /// to break the shape.
-  mutating func take(
+  mutating func record(
     _ field: Known, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer,
     coded: CodedString?
   ) -> Bool {

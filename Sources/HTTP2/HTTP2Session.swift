@@ -83,20 +83,20 @@ package final class HTTP2Session {
   private func handOver(_ rest: inout UnsafeRawBufferPointer) -> Int {
     guard state.pointee.role == .server else {
       defer { rest = UnsafeRawBufferPointer(rebasing: rest.suffix(0)) }
-      return take(rest)
+      return feed(rest)
     }
     while state.pointee.turn.headerBlocks > 0, let step = state.pointee.nextStep(&rest) {
       var result = 0
       switch step {
       case .pass(let bytes):
-        result = take(bytes)
+        result = feed(bytes)
       case .passHeld:
-        result = state.pointee.frames.takeHeld().withUnsafeBytes { take($0) }
+        result = state.pointee.frames.takeHeld().withUnsafeBytes { feed($0) }
       case .headers(let head, let block):
-        result = take(head, block)
+        result = feedHeaders(head, block)
       case .headersHeld:
-        switch state.pointee.frames.takeHeldBlock() {
-        case .success(let (head, block)): result = block.withUnsafeBytes { take(head, $0) }
+        switch state.pointee.frames.joinHeldBlock() {
+        case .success(let (head, block)): result = block.withUnsafeBytes { feedHeaders(head, $0) }
         case .failure(let failure): state.pointee.failure = failure.error
         }
       case .broken(let failure):
@@ -108,7 +108,7 @@ package final class HTTP2Session {
   }
 
   /// Decodes a request's header block, and passes libnghttp2 an equivalent frame without fields.
-  private func take(_ head: FrameReader.BlockHead, _ block: UnsafeRawBufferPointer) -> Int {
+  private func feedHeaders(_ head: FrameReader.BlockHead, _ block: UnsafeRawBufferPointer) -> Int {
     state.pointee.turn.headerBlocks -= 1
     state.pointee.decodeBlock(block, of: head.stream)
     state.pointee.judgeHead(head)
@@ -123,14 +123,14 @@ package final class HTTP2Session {
       (UInt16(truncatingIfNeeded: stream) << 8 | 0x20).bigEndian
     )
     let result = withUnsafeBytes(of: frame) { frame in
-      take(UnsafeRawBufferPointer(rebasing: frame[..<10]))
+      feed(UnsafeRawBufferPointer(rebasing: frame[..<10]))
     }
     state.pointee.dropUntaken()
     state.pointee.streams.history.used(head.stream, isServed: false)
     return result
   }
 
-  private func take(_ bytes: UnsafeRawBufferPointer) -> Int {
+  private func feed(_ bytes: UnsafeRawBufferPointer) -> Int {
     nghttp2_session_mem_recv(
       library, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
   }

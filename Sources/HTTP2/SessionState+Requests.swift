@@ -15,13 +15,13 @@ extension SessionState {
     while let first = reader.first, failure == nil {
       let isDone =
         if first & 0x80 != 0 {
-          takeIndexed(&reader)
+          decodeIndexed(&reader)
         } else if first & 0x40 != 0 {
-          takeLiteral(&reader, prefixBits: 6, isIndexed: true)
+          decodeLiteral(&reader, prefixBits: 6, isIndexed: true)
         } else if first & 0x20 != 0 {
-          isFirst && takeSize(&reader)
+          isFirst && decodeSize(&reader)
         } else {
-          takeLiteral(&reader, prefixBits: 4, isIndexed: false)
+          decodeLiteral(&reader, prefixBits: 4, isIndexed: false)
         }
       // Sizes come first, and there may be two of them (RFC 7541 section 4.2).
       if first & 0xE0 != 0x20 { isFirst = false }
@@ -47,26 +47,26 @@ extension SessionState {
   // MARK: Representations (RFC 7541 section 6); false when they are wrong
 
   @inline(__always)
-  private mutating func takeIndexed(_ reader: inout HPACKReader) -> Bool {
+  private mutating func decodeIndexed(_ reader: inout HPACKReader) -> Bool {
     guard let index = reader.integer(prefixBits: 7), let identity = table.identity(at: index)
     else { return false }
     if memory.repeats(identity) {
-      takeRepeated()
+      appendRepeated()
     } else {
-      takeFromTable(identity)
+      appendFromTable(identity)
     }
     return true
   }
 
   @inline(__always)
-  private mutating func takeRepeated() {
-    let known = memory.takeRepeated()
+  private mutating func appendRepeated() {
+    let known = memory.recordRepeated()
     blockTraits.add(known.traits)
     blockContentLength = max(blockContentLength, known.contentLength)
     if count(listBytes: known.listBytes) { fields.append(HeaderField(repeatedAt: arenaUsed)) }
   }
 
-  private mutating func takeFromTable(_ identity: Int) {
+  private mutating func appendFromTable(_ identity: Int) {
     let field = table.field(identity)
     let listBytes = field.name.count + field.value.count + HPACKDynamicTable.overheadBytes
     // Counted before it is copied: one byte may stand for thousands.
@@ -79,15 +79,15 @@ extension SessionState {
     known.identity = identity
     known.nameIdentity = field.nameIdentity
     known.traits = field.traits
-    take(known, field.name, field.value, place, coded: nil)
+    appendField(known, field.name, field.value, place, coded: nil)
   }
 
-  private mutating func takeSize(_ reader: inout HPACKReader) -> Bool {
+  private mutating func decodeSize(_ reader: inout HPACKReader) -> Bool {
     guard let bytes = reader.integer(prefixBits: 5) else { return false }
     return table.resize(bytes)
   }
 
-  private mutating func takeLiteral(
+  private mutating func decodeLiteral(
     _ reader: inout HPACKReader, prefixBits: Int, isIndexed: Bool
   ) -> Bool {
     guard let index = reader.integer(prefixBits: prefixBits) else { return false }
@@ -102,13 +102,13 @@ extension SessionState {
     }
     guard let value = reader.string() else { return false }
     if !isIndexed, let name, memory.repeats(nameIdentity: name.nameIdentity, coded: value) {
-      takeRepeated()
+      appendRepeated()
       return true
     }
-    return take(codedName, name, value, isIndexed: isIndexed)
+    return appendLiteral(codedName, name, value, isIndexed: isIndexed)
   }
 
-  private mutating func take(
+  private mutating func appendLiteral(
     _ codedName: CodedString?, _ tableName: HPACKDynamicTable.Field?, _ codedValue: CodedString,
     isIndexed: Bool
   ) -> Bool {
@@ -145,7 +145,7 @@ extension SessionState {
     }
     // Paths always differ; a literal name means the peer keeps no table.
     let isWorthKnowing = tableName != nil && kind != .path
-    take(known, name, value, place, coded: isWorthKnowing ? codedValue : nil)
+    appendField(known, name, value, place, coded: isWorthKnowing ? codedValue : nil)
     return true
   }
 
@@ -169,7 +169,7 @@ extension SessionState {
     return true
   }
 
-  private mutating func take(
+  private mutating func appendField(
     _ field: HPACKRepetition.Known, _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer,
     _ place: HeaderField, coded: CodedString?
   ) {
@@ -181,7 +181,7 @@ extension SessionState {
     }
     blockTraits.add(field.traits)
     guard count(listBytes: field.listBytes) else { return }
-    if limits.tellsRepeatedFields, !memory.take(field, name: name, value: value, coded: coded) {
+    if limits.tellsRepeatedFields, !memory.record(field, name: name, value: value, coded: coded) {
       spellOutRepeated(fields.count)
     }
     fields.append(place)

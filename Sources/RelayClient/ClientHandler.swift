@@ -86,9 +86,9 @@ final class ClientHandler: ChannelInboundHandler {
     if case .closed = phase { return }
     do {
       try transport.receive(&bytes, buffers: &loopBuffers(context).transport)
-      takeEvents()
+      handleEvents()
     } catch {
-      takeEvents()
+      handleEvents()
       broke(error)
     }
   }
@@ -158,7 +158,7 @@ final class ClientHandler: ChannelInboundHandler {
         context.write(wrapOutboundOut(buffers.output), promise: nil)
         hasWritten = true
       }
-      takeEvents()
+      handleEvents()
     }
     if hasWritten { context.flush() }
     if transport.http2.isFinished { fail(goAway ?? endOfFile) }
@@ -166,7 +166,7 @@ final class ClientHandler: ChannelInboundHandler {
 
   private static let writeBytes = 65_536
 
-  private func takeEvents() {
+  private func handleEvents() {
     var batch = events
     events = []
     transport.http2.takeEvents(into: &batch)

@@ -123,7 +123,7 @@ extension ClientStream {
           guard !hasEnded else { return nil }
           var pieces: [LineSplitter.Piece] = []
           if let bytes = try await stream.read() {
-            splitter.take(bytes.span) { pieces.append($0) }
+            splitter.receive(bytes.span) { pieces.append($0) }
           } else {
             hasEnded = true
             splitter.finish { pieces.append($0) }

@@ -118,7 +118,7 @@ final class DeviceConnection {
       streams[stream] = .collecting(request, since: since)
     case .connecting(var listener), .listening(var listener):
       var pieces: [LineSplitter.Piece] = []
-      listener.splitter.take(bytes) { pieces.append($0) }
+      listener.splitter.receive(bytes) { pieces.append($0) }
       put(listener, back: stream)
       for piece in pieces { received(piece, from: stream, at: now, on: handler) }
     case .asked, .ending, nil:

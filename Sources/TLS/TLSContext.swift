@@ -27,7 +27,7 @@ package final class TLSContext: @unchecked Sendable {
     OpenSSLLibrary.prepare()
     ErrorQueue.clear()
     let wire = try TLSContext.wireFormat(of: names)
-    guard let pointer = SSL_CTX_new(method) else { throw .library(ErrorQueue.takeText()) }
+    guard let pointer = SSL_CTX_new(method) else { throw .library(ErrorQueue.drainText()) }
     self.pointer = pointer
     self.verifies = verifies
     protocols = .allocate(capacity: wire.count)
@@ -74,7 +74,7 @@ package final class TLSContext: @unchecked Sendable {
       // Unlike its neighbours this function returns 0 for success.
       let refused = SSL_CTX_set_alpn_protos(
         context.pointer, context.protocols.baseAddress, UInt32(context.protocols.count))
-      guard refused == 0 else { throw .library(ErrorQueue.takeText()) }
+      guard refused == 0 else { throw .library(ErrorQueue.drainText()) }
     }
     return context
   }
@@ -99,21 +99,21 @@ package final class TLSContext: @unchecked Sendable {
       // A ticket is renewed by the connection that uses it, so one is enough.
       && SSL_CTX_set_num_tickets(pointer, 1) == 1
       && SSL_CTX_set_session_id_context(pointer, Array("push-relay".utf8), 10) == 1
-    guard configured else { throw .library(ErrorQueue.takeText()) }
+    guard configured else { throw .library(ErrorQueue.drainText()) }
   }
 
   private func use(_ identity: TLSIdentity) throws(TLSError) {
     let chain = identity.material.chain.certificates
     guard SSL_CTX_use_certificate(pointer, chain[0]) == 1 else {
-      throw .invalidCertificate(ErrorQueue.takeText())
+      throw .invalidCertificate(ErrorQueue.drainText())
     }
     for certificate in chain.dropFirst() {
       guard pushrelay_SSL_CTX_add1_chain_cert(pointer, certificate) == 1 else {
-        throw .invalidCertificate(ErrorQueue.takeText())
+        throw .invalidCertificate(ErrorQueue.drainText())
       }
     }
     guard SSL_CTX_use_PrivateKey(pointer, identity.material.key.pointer) == 1 else {
-      throw .invalidPrivateKey(ErrorQueue.takeText())
+      throw .invalidPrivateKey(ErrorQueue.drainText())
     }
   }
 
@@ -133,7 +133,7 @@ package final class TLSContext: @unchecked Sendable {
 
   private func believeSystem() throws(TLSError) {
     guard SSL_CTX_set_default_verify_paths(pointer) == 1 else {
-      throw .library(ErrorQueue.takeText())
+      throw .library(ErrorQueue.drainText())
     }
   }
 
@@ -141,7 +141,7 @@ package final class TLSContext: @unchecked Sendable {
     let authorities = try CertificateList(pem: pem)
     let store = SSL_CTX_get_cert_store(pointer)
     for authority in authorities.certificates where X509_STORE_add_cert(store, authority) != 1 {
-      throw .invalidCertificate(ErrorQueue.takeText())
+      throw .invalidCertificate(ErrorQueue.drainText())
     }
     X509_STORE_set_flags(store, UInt(X509_V_FLAG_PARTIAL_CHAIN))
   }

@@ -65,7 +65,7 @@ enum ErrorQueue {
   }
 
   /// Removes all entries and returns the oldest, the cause of the others.
-  static func takeFirst() -> Entry? {
+  static func drain() -> Entry? {
     let code = ERR_get_error()
     defer { clear() }
     guard code != 0 else { return nil }
@@ -77,5 +77,5 @@ enum ErrorQueue {
   }
 
   /// Removes all entries and returns the oldest's text.
-  static func takeText() -> String { takeFirst()?.text ?? "no reason given" }
+  static func drainText() -> String { drain()?.text ?? "no reason given" }
 }

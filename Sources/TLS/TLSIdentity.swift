@@ -34,7 +34,7 @@ final class CertificateList {
     while let certificate = PEM_read_bio_X509(reader.bio, nil, noPassword, nil) {
       certificates.append(certificate)
     }
-    let end = ErrorQueue.takeFirst()
+    let end = ErrorQueue.drain()
     // "No start line" is how the end of the input looks; anything else is a broken entry.
     guard !certificates.isEmpty, end == nil || end?.reason == PEM_R_NO_START_LINE else {
       throw .invalidCertificate(end?.text ?? "no reason given")

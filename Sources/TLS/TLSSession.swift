@@ -187,7 +187,7 @@ package struct TLSSession: ~Copyable {
   private mutating func fail() -> TLSError {
     let duringHandshake = phase == .handshaking
     phase = .failed
-    guard let entry = ErrorQueue.takeFirst() else {
+    guard let entry = ErrorQueue.drain() else {
       return duringHandshake
         ? .handshakeFailed("closed by the peer") : .connectionFailed("no reason given")
     }
@@ -207,12 +207,12 @@ package struct TLSSession: ~Copyable {
     _ context: TLSContext
   ) throws(TLSError) -> (OpaquePointer, UnsafeMutablePointer<BufferBIO>) {
     ErrorQueue.clear()
-    guard let session = SSL_new(context.pointer) else { throw .library(ErrorQueue.takeText()) }
+    guard let session = SSL_new(context.pointer) else { throw .library(ErrorQueue.drainText()) }
     let buffers = UnsafeMutablePointer<BufferBIO>.allocate(capacity: 1)
     buffers.initialize(to: BufferBIO())
     guard let bio = BufferBIO.makeBIO(over: buffers) else {
       free(session, buffers)
-      throw .library(ErrorQueue.takeText())
+      throw .library(ErrorQueue.drainText())
     }
     // One BIO for both directions; the session owns it.
     SSL_set_bio(session, bio, bio)

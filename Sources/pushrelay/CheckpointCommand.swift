@@ -54,7 +54,7 @@ struct CheckpointCommand: AsyncParsableCommand {
         let list = try await common.list(CheckpointStatus.self, "checkpoints", "/v1/checkpoints")
       else { return }
       for checkpoint in list { Console.say(CheckpointCommand.text(checkpoint)) }
-      if list.isEmpty { Console.note("none; 'pushrelay checkpoint save NAME' makes one") }
+      if list.isEmpty { Console.log("none; 'pushrelay checkpoint save NAME' makes one") }
     }
   }
 

@@ -73,7 +73,7 @@ extension ClusterCommand {
     func run() async throws {
       let settings = try await options.read()
       let notes = ProgressNotes()
-      let done = try await ClusterExport.run(settings.engine, to: file) { notes.note($0) }
+      let done = try await ClusterExport.run(settings.engine, to: file) { notes.report($0) }
       try TransferReport(file, done.counts, stripes: done.stripes)
         .say(options.json, "\(file) has the journal of the cluster")
     }
@@ -105,7 +105,7 @@ extension ClusterCommand {
       let notes = ProgressNotes()
       let done = try await ClusterImport.run(
         file, into: settings.engine, replicas: settings.natsReplicas, now: { WallClock.now },
-        onProgress: { notes.note($0) })
+        onProgress: { notes.report($0) })
       try TransferReport(file, done.counts, stripes: done.stripes)
         .say(options.json, "the cluster has the journal of \(file)")
     }
@@ -116,10 +116,10 @@ extension ClusterCommand {
 private final class ProgressNotes {
   private var lastShown = ContinuousClock.now
 
-  func note(_ text: String) {
+  func report(_ text: String) {
     guard ContinuousClock.now - lastShown > .seconds(1) else { return }
     lastShown = ContinuousClock.now
-    Console.note(text)
+    Console.log(text)
   }
 }
 

@@ -20,7 +20,7 @@ enum Console {
   }
 
   /// Writes a line to standard error.
-  static func note(_ line: String) {
+  static func log(_ line: String) {
     write(Array((line + "\n").utf8), to: .standardError)
   }
 

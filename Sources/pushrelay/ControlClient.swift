@@ -61,10 +61,10 @@ struct ControlClient {
   private static func say(lacking answer: [UInt8]) {
     guard let lacking = try? JSONDecoder().decode(Lacks.self, from: Data(answer)) else { return }
     for node in lacking.missingNodes ?? [] {
-      Console.note("node \(node) does not answer: what it knows is missing")
+      Console.log("node \(node) does not answer: what it knows is missing")
     }
     for stripe in lacking.missingStripes ?? [] {
-      Console.note("stripe \(stripe) has no node: its phones are missing")
+      Console.log("stripe \(stripe) has no node: its phones are missing")
     }
   }
 

@@ -23,7 +23,7 @@ struct DeviceAccount: Sendable {
       do {
         return try await registerApps(api, file, isFirst: isFirst, without: gone)
       } catch DeviceAPIError.refused(let refusal) where refusal.reason == "UnknownDevice" {
-        Console.note(
+        Console.log(
           "\(name): this relay does not know the device (its store was memory?); enrolling anew")
         var fresh = DeviceFile(try await api.enroll(enrolmentKey: enrolmentKey))
         fresh.apps = file.apps

@@ -51,7 +51,7 @@ struct DeviceFile: Codable, Equatable {
 /// its connection from each other and write the same files.
 enum DeviceLock {
   /// Locks `what`, or throws who has it.
-  static func take(_ path: String, _ what: String) throws -> FileLock {
+  static func acquire(_ path: String, _ what: String) throws -> FileLock {
     if !FileManager.default.fileExists(atPath: path) { try PrivateFile.write([], to: path) }
     do throws(FileLock.Refusal) {
       return try FileLock(path, saying: "\(ProcessInfo.processInfo.processIdentifier)")
@@ -71,10 +71,10 @@ enum DeviceLock {
   static func all(of command: DeviceCommand, scenario: Scenario?) throws -> [FileLock] {
     let state = command.connection.files.state
     guard command.count == nil else {
-      return [try take("\(state)/fleet.lock", "the fleet of \(state)")]
+      return [try acquire("\(state)/fleet.lock", "the fleet of \(state)")]
     }
     return try (scenario?.phones.map(\.name) ?? command.names).map {
-      try take("\(state)/devices/\($0).lock", "the device \($0)")
+      try acquire("\(state)/devices/\($0).lock", "the device \($0)")
     }
   }
 }

@@ -108,7 +108,7 @@ struct FaultCommand: AsyncParsableCommand {
         return
       }
       FaultCommand.show(faults)
-      if faults.isEmpty { Console.note("none; 'pushrelay fault set' puts one in force") }
+      if faults.isEmpty { Console.log("none; 'pushrelay fault set' puts one in force") }
     }
   }
 

@@ -43,7 +43,7 @@ struct FleetRoster: Codable, Sendable {
     let client = try await connection.connect(to: device)
     let api = DeviceAPI(client)
     if let first = roster.members.first, try await isForgotten(first, api) {
-      Console.note("this relay does not know the fleet of last time; enrolling anew")
+      Console.log("this relay does not know the fleet of last time; enrolling anew")
       roster.members = []
     }
     let missing = count - roster.members.count
@@ -68,7 +68,7 @@ struct FleetRoster: Codable, Sendable {
           let token = try await api.register(topic: topic, of: identity)
           return Member(device: identity.device, secret: identity.secret, token: token)
         }
-        if number % 1000 == 999 { Console.note("enrolled \(number + 1) of \(missing)") }
+        if number % 1000 == 999 { Console.log("enrolled \(number + 1) of \(missing)") }
       }
       for try await member in group { fresh.append(member) }
       return fresh

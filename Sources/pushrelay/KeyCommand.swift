@@ -154,7 +154,7 @@ struct KeyCommand: AsyncParsableCommand {
         return try Console.say(json: entries.map { Report($0) } + keys.broken.map { Report($0) })
       }
       guard !entries.isEmpty || !keys.broken.isEmpty else {
-        return Console.note("no keys in \(files.keys.path); 'pushrelay key new' makes one")
+        return Console.log("no keys in \(files.keys.path); 'pushrelay key new' makes one")
       }
       var rows = [["KEY", "TEAM", "ENVIRONMENT", "PRIVATE", "TOPICS"]]
       for entry in entries {

@@ -41,7 +41,7 @@ struct LightDevice: Sendable {
     var checkpoints: [UInt32: RecentTable<UniqueID, Bool>] = [:]
     private static let nothingSeen = RecentTable<UniqueID, Bool>(limit: 4096)
 
-    mutating func take(_ line: CheckpointLine) {
+    mutating func apply(_ line: CheckpointLine) {
       switch line {
       case .saved(let number): checkpoints[number] = seen
       case .rewound(let number, _, _): seen = checkpoints[number] ?? Self.nothingSeen
@@ -75,7 +75,7 @@ struct LightDevice: Sendable {
       }
     } isLost: { problem, pause in
       let milliseconds = Int64(pause / .milliseconds(1))
-      Console.note("\(name): \(problem) (trying again in \(milliseconds) ms)")
+      Console.log("\(name): \(problem) (trying again in \(milliseconds) ms)")
       return true
     }
   }
@@ -110,15 +110,15 @@ struct LightDevice: Sendable {
         return .done
       case .empty: say("nothing waits")
       case .checkpoint(let line):
-        memory.take(line)
+        memory.apply(line)
         if case .rewound(_, _, let time) = line { say("taken back to \(time.iso8601)") }
       case .keepAlive: say("keep-alive")
       case .bye(let why):
         say("bye (\(why))")
         reason = why
-      case .error(let why): Console.note("\(name): the relay says: \(why)")
+      case .error(let why): Console.log("\(name): the relay says: \(why)")
       case .unknown(type: ""):
-        Console.note("\(name): not a line: \(String(decoding: listener.bytes, as: UTF8.self))")
+        Console.log("\(name): not a line: \(String(decoding: listener.bytes, as: UTF8.self))")
       case .unknown(let type): say("a line of an unknown type, \(type)")
       case .barrier: break
       }

@@ -52,7 +52,7 @@ struct LightFleet: Sendable {
         return "the relay ended the streams"
       } catch {
         if Task.isCancelled { return nil }
-        Console.note("connection lost: \(error)")
+        Console.log("connection lost: \(error)")
         return "\(error)"
       }
     } isLost: { _, _ in

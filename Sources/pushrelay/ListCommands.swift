@@ -38,8 +38,8 @@ struct DevicesCommand: AsyncParsableCommand {
       }
     }
     Console.say(table: rows)
-    if page.devices.isEmpty { Console.note("none; 'pushrelay device NAME' makes one") }
-    if page.hasMore { Console.note("there are more: --limit or --search") }
+    if page.devices.isEmpty { Console.log("none; 'pushrelay device NAME' makes one") }
+    if page.hasMore { Console.log("there are more: --limit or --search") }
   }
 
   private static func text(_ budget: DeviceStatus.AppBudget) -> String {
@@ -86,8 +86,8 @@ struct NotificationsCommand: AsyncParsableCommand {
       table: page.notifications.map {
         [$0.steps.first?.at ?? "", $0.uniqueId, $0.topic, $0.kind, $0.sentence ?? ""]
       })
-    if page.notifications.isEmpty { Console.note("none") }
-    if page.hasMore { Console.note("there are more: --limit, or a filter") }
+    if page.notifications.isEmpty { Console.log("none") }
+    if page.hasMore { Console.log("there are more: --limit, or a filter") }
   }
 }
 

@@ -84,7 +84,7 @@ struct LogCommand: AsyncParsableCommand {
           $0.cause,
         ]
       })
-    if list.isEmpty { Console.note("none was refused") }
+    if list.isEmpty { Console.log("none was refused") }
   }
 
   private func showChanges(of device: String) async throws {
@@ -93,7 +93,7 @@ struct LogCommand: AsyncParsableCommand {
     guard let list else { return }
     Console.say(
       table: list.map { [Instant(milliseconds: $0.time).iso8601, $0.what, Self.detail(of: $0)] })
-    if list.isEmpty { Console.note("nothing has happened to it since the relay started") }
+    if list.isEmpty { Console.log("nothing has happened to it since the relay started") }
   }
 
   private static func detail(of event: DeviceEvent) -> String {

@@ -84,7 +84,7 @@ struct PhonePlayer: Sendable {
       now: { WallClock.now.milliseconds })
     configuration.relayTime = try await relayTime()
     configuration.reportsWanted = command.notifications
-    configuration.warn = { Console.note($0) }
+    configuration.warn = { Console.log($0) }
     configuration.link = try command.link()
     configuration.passcode = command.passcode
     configuration.transferTrustRoots = command.transferCa
@@ -159,7 +159,7 @@ struct PhonePlayer: Sendable {
           enrolmentKey: command.enrolmentKey
         ) { text in
           if isJSON {
-            Console.note("\(phone.name): \(text)")
+            Console.log("\(phone.name): \(text)")
           } else {
             Console.say("\(WallClock.now.timeOfDay) \(phone.name)  \(text)")
           }
@@ -184,13 +184,13 @@ struct PhonePlayer: Sendable {
   private static func listen(to driver: PhoneDriver) async -> Bool {
     for await line in StandardInput.lines() {
       guard line.utf8.count <= longestCommand else {
-        Console.note("a command has at most \(longestCommand) characters")
+        Console.log("a command has at most \(longestCommand) characters")
         continue
       }
       switch line.split(whereSeparator: \.isWhitespace) {
       case []: continue
       case ["help"]:
-        for usage in LiveCommandHelp.lines { Console.note("  " + usage) }
+        for usage in LiveCommandHelp.lines { Console.log("  " + usage) }
         continue
       case ["quit"]: return true
       default: break
@@ -198,7 +198,7 @@ struct PhonePlayer: Sendable {
       do {
         try await driver.perform(command: line)
       } catch {
-        Console.note("\(error)")
+        Console.log("\(error)")
       }
     }
     return false
@@ -215,7 +215,7 @@ struct PhonePlayer: Sendable {
           "\(verdict.isPassed ? "passed" : "FAILED")  \(verdict.says): \(verdict.found)")
       }
     }
-    for says in unjudged { Console.note("not judged, only the relay sees it: \(says)") }
+    for says in unjudged { Console.log("not judged, only the relay sees it: \(says)") }
     guard judged.allSatisfy(\.isPassed) else { throw ExitCode(1) }
   }
 }

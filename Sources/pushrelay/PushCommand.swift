@@ -54,7 +54,7 @@ struct PushCommand: AsyncParsableCommand {
       let verdict = try await common.ask(
         PushVerdict.self, .POST, "/v1/push", body: Array(try body(text).utf8))
     else { return }
-    for warning in verdict.warnings { Console.note("note: \(warning.text)") }
+    for warning in verdict.warnings { Console.log("note: \(warning.text)") }
     guard verdict.status == 200 else {
       throw CommandError(
         "the relay answered \(verdict.status) \(verdict.reason ?? ""): \(verdict.message ?? "")")

@@ -36,7 +36,7 @@ struct PushRelayCommand: AsyncParsableCommand {
     // and sets the requested mode under its final name.
     umask(0o077)
     if let problem = UnknownCommand.problem(in: CommandLine.arguments.dropFirst()) {
-      Console.note("Error: \(problem)")
+      Console.log("Error: \(problem)")
       exit(withError: ExitCode.validationFailure)
     }
     await main(nil)

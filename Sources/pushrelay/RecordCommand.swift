@@ -61,7 +61,7 @@ struct RecordCommand: AsyncParsableCommand {
         let list = try await common.list(RecordingStatus.self, "recordings", "/v1/recordings")
       else { return }
       for recording in list { Console.say(RecordCommand.text(recording)) }
-      if list.isEmpty { Console.note("none; 'pushrelay record start NAME' begins one") }
+      if list.isEmpty { Console.log("none; 'pushrelay record start NAME' begins one") }
     }
   }
 

@@ -81,7 +81,7 @@ struct StoreCommand: AsyncParsableCommand {
       try StoreInspection.backup(from: files.journal, to: file) { done, total in
         guard ContinuousClock.now - lastShown > .seconds(1) else { return }
         lastShown = ContinuousClock.now
-        Console.note("\(done) of \(total) bytes")
+        Console.log("\(done) of \(total) bytes")
       }
       Console.say("\(file) is a complete copy of \(files.journal)")
     }

@@ -7,7 +7,7 @@ struct LineSplitterTests {
   private func pieces(_ parts: [[UInt8]], limitBytes: Int = 20) -> [LineSplitter.Piece] {
     var splitter = LineSplitter(limitBytes: limitBytes)
     var pieces: [LineSplitter.Piece] = []
-    for part in parts { splitter.take(part.span) { pieces.append($0) } }
+    for part in parts { splitter.receive(part.span) { pieces.append($0) } }
     splitter.finish { pieces.append($0) }
     return pieces
   }
@@ -47,9 +47,9 @@ struct LineSplitterTests {
   @Test func theSplitterServesOnAfterTheEnd() {
     var splitter = LineSplitter(limitBytes: 4)
     var pieces: [LineSplitter.Piece] = []
-    splitter.take(bytes("123456").span) { pieces.append($0) }
+    splitter.receive(bytes("123456").span) { pieces.append($0) }
     splitter.finish { pieces.append($0) }
-    splitter.take(bytes("ab\n").span) { pieces.append($0) }
+    splitter.receive(bytes("ab\n").span) { pieces.append($0) }
     #expect(pieces == [.tooLong, .line(bytes("ab"))])
   }
 

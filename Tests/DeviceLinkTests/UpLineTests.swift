@@ -48,7 +48,7 @@ struct UpLineTests {
       var splitter = LineSplitter()
       var read: [UpLine] = []
       for part in [Array(written[..<position]), Array(written[position...])] {
-        splitter.take(part.span) { piece in
+        splitter.receive(part.span) { piece in
           if case .line(let line) = piece, let value = try? UpLine(line.span) { read.append(value) }
         }
       }

@@ -29,7 +29,7 @@ import Testing
           case .passHeld: outcome.passed += reader.takeHeld()
           case .headers(let head, let block): note(head, Array(block))
           case .headersHeld:
-            switch reader.takeHeldBlock() {
+            switch reader.joinHeldBlock() {
             case .success(let (head, block)): note(head, block)
             case .failure(let failure):
               outcome.failure = failure

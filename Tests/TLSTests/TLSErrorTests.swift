@@ -24,7 +24,7 @@ import Testing
 
   @Test func theQueueIsEmptyAfterTaking() {
     OpenSSLLibrary.prepare()
-    #expect(ErrorQueue.takeFirst() == nil)
-    #expect(ErrorQueue.takeText() == "no reason given")
+    #expect(ErrorQueue.drain() == nil)
+    #expect(ErrorQueue.drainText() == "no reason given")
   }
 }

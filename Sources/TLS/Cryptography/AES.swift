@@ -24,7 +24,7 @@ package enum AES {
     var tag = [UInt8](repeating: 0, count: tagLength)
     let ciphertext = try run(
       EVP_aes_256_gcm(), key, nonce, encrypts: true, header: header, content, tag: &tag)
-    guard let ciphertext else { throw .library(ErrorQueue.takeText()) }
+    guard let ciphertext else { throw .library(ErrorQueue.drainText()) }
     return nonce + ciphertext + tag
   }
 
@@ -48,7 +48,7 @@ package enum AES {
   ) throws(TLSError) -> [UInt8] {
     var tag: [UInt8] = []
     let wrapped = try run(EVP_aes_256_wrap(), wrapping, nil, encrypts: true, key.bytes, tag: &tag)
-    guard let wrapped else { throw .library(ErrorQueue.takeText()) }
+    guard let wrapped else { throw .library(ErrorQueue.drainText()) }
     return wrapped
   }
 
@@ -74,7 +74,7 @@ package enum AES {
   ) throws(TLSError) -> [UInt8]? {
     OpenSSLLibrary.prepare()
     ErrorQueue.clear()
-    guard let context = EVP_CIPHER_CTX_new() else { throw .library(ErrorQueue.takeText()) }
+    guard let context = EVP_CIPHER_CTX_new() else { throw .library(ErrorQueue.drainText()) }
     defer { EVP_CIPHER_CTX_free(context) }
     let isGCM = !tag.isEmpty
     if !isGCM { EVP_CIPHER_CTX_set_flags(context, EVP_CIPHER_CTX_FLAG_WRAP_ALLOW) }

@@ -18,7 +18,7 @@ package struct Certificate: Sendable, Equatable {
       let read = d2i_X509(nil, &cursor, buffer.count)
       return (read, cursor.map { $0 - (buffer.baseAddress ?? $0) } ?? 0)
     }
-    guard let read else { throw .invalidCertificate(ErrorQueue.takeText()) }
+    guard let read else { throw .invalidCertificate(ErrorQueue.drainText()) }
     let handle = CertificateHandle(taking: read)
     guard length == der.count else { throw .invalidCertificate("more than a certificate") }
     try self.init(handle)
@@ -28,7 +28,7 @@ package struct Certificate: Sendable, Equatable {
   package init(pem: String) throws(TLSError) {
     let reader = try PEM.Reader(Array(pem.utf8))
     guard let read = PEM_read_bio_X509(reader.bio, nil, noPassword, nil) else {
-      throw .invalidCertificate(ErrorQueue.takeText())
+      throw .invalidCertificate(ErrorQueue.drainText())
     }
     try self.init(CertificateHandle(taking: read))
   }
@@ -39,7 +39,7 @@ package struct Certificate: Sendable, Equatable {
     guard let der = TLSPeer.encode({ i2d_X509(handle.pointer, $0) }),
       let begin = Self.milliseconds(X509_get0_notBefore(handle.pointer)),
       let end = Self.milliseconds(X509_get0_notAfter(handle.pointer))
-    else { throw .invalidCertificate(ErrorQueue.takeText()) }
+    else { throw .invalidCertificate(ErrorQueue.drainText()) }
     self.der = der
     notBeforeMilliseconds = begin
     notAfterMilliseconds = end

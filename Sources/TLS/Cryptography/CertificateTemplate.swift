@@ -116,7 +116,7 @@ extension CertificateTemplate {
   ) throws(TLSError) -> Certificate {
     OpenSSLLibrary.prepare()
     ErrorQueue.clear()
-    guard let certificate = X509_new() else { throw .library(ErrorQueue.takeText()) }
+    guard let certificate = X509_new() else { throw .library(ErrorQueue.drainText()) }
     let handle = CertificateHandle(taking: certificate)
     let name = X509_get_subject_name(certificate)
     guard
@@ -131,7 +131,7 @@ extension CertificateTemplate {
       X509_set_pubkey(certificate, publicKey.key.pointer) == 1,
       extensions.allSatisfy({ $0.add(to: certificate) }),
       X509_sign(certificate, key.key.pointer, key.digest) > 0
-    else { throw .library(ErrorQueue.takeText()) }
+    else { throw .library(ErrorQueue.drainText()) }
     return try Certificate(handle)
   }
 

@@ -12,7 +12,7 @@ final class OpenSSLKey: @unchecked Sendable {
   init(privatePEM text: [UInt8]) throws(TLSError) {
     let reader = try PEM.Reader(text)
     guard let key = PEM_read_bio_PrivateKey(reader.bio, nil, noPassword, nil) else {
-      throw .invalidPrivateKey(ErrorQueue.takeText())
+      throw .invalidPrivateKey(ErrorQueue.drainText())
     }
     pointer = key
     ErrorQueue.clear()
@@ -22,7 +22,7 @@ final class OpenSSLKey: @unchecked Sendable {
   init(publicPEM text: [UInt8]) throws(TLSError) {
     let reader = try PEM.Reader(text)
     guard let key = PEM_read_bio_PUBKEY(reader.bio, nil, noPassword, nil) else {
-      throw .invalidPublicKey(ErrorQueue.takeText())
+      throw .invalidPublicKey(ErrorQueue.drainText())
     }
     pointer = key
     ErrorQueue.clear()

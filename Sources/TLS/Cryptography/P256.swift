@@ -67,14 +67,14 @@ package enum P256 {
       let context = EVP_MD_CTX_new()
       defer { EVP_MD_CTX_free(context) }
       guard EVP_DigestSignInit(context, nil, SHA256.algorithm, nil, key.pointer) == 1 else {
-        throw .library(ErrorQueue.takeText())
+        throw .library(ErrorQueue.drainText())
       }
       // Two integers of 33 bytes at most, and their headers.
       var der = [UInt8](repeating: 0, count: 80)
       var count = der.count
       guard EVP_DigestSign(context, &der, &count, bytes, bytes.count) == 1,
         let signature = Signature(der: der.prefix(count))
-      else { throw .library(ErrorQueue.takeText()) }
+      else { throw .library(ErrorQueue.drainText()) }
       return signature
     }
 

@@ -25,7 +25,7 @@ enum PEM {
       _ = bytes.initialize(from: pem)
       guard let bio = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else {
         bytes.deallocate()
-        throw .library(ErrorQueue.takeText())
+        throw .library(ErrorQueue.drainText())
       }
       self.bio = bio
     }

@@ -40,7 +40,7 @@ package struct SymmetricKey: Sendable, Equatable {
         Int32(clamping: salt.count), Int32(clamping: rounds), SHA256.algorithm,
         Int32(clamping: length), &derived)
     }
-    guard result == 1 else { throw .library(ErrorQueue.takeText()) }
+    guard result == 1 else { throw .library(ErrorQueue.drainText()) }
     return derived
   }
 }

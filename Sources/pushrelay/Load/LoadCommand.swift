@@ -80,7 +80,7 @@ struct LoadCommand: AsyncParsableCommand {
         }
       }
       if !json {
-        Console.note("\(devices) phones listen; pushing \(rate) a second for \(seconds) s")
+        Console.log("\(devices) phones listen; pushing \(rate) a second for \(seconds) s")
       }
       let begin = ContinuousClock.now
       try await withThrowingTaskGroup(of: Void.self) { group in

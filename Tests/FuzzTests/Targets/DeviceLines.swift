@@ -32,7 +32,7 @@ enum DeviceLines {
     var found: [LineSplitter.Piece] = []
     for start in stride(from: 0, to: bytes.count, by: count) {
       let piece = Array(bytes[start..<min(bytes.count, start + count)])
-      splitter.take(piece.span) { found.append($0) }
+      splitter.receive(piece.span) { found.append($0) }
     }
     splitter.finish { found.append($0) }
     return found

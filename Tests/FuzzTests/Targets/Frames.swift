@@ -62,7 +62,7 @@ enum Frames {
         case .passHeld: outcome.passed += reader.takeHeld()
         case .headers(let head, let block): outcome.note(head, Array(block))
         case .headersHeld:
-          switch reader.takeHeldBlock() {
+          switch reader.joinHeldBlock() {
           case .success(let (head, block)): outcome.note(head, block)
           case .failure(let failure): outcome.failure = failure
           }
