@@ -109,7 +109,7 @@ extension ClusterJournal {
       guard starts > UInt64(UInt16.max) else { return number }
       if used == nil {
         used = Set(try await bucket.nodes().map(\.report.number))
-        // While a stripe is unreadable, no number is safe to use again.
+        // An unreadable stripe does not count: this node cannot claim it.
         for stripe in 0..<stream.stripeCount {
           let found = try? await client.read(stripe, empty: stream.emptyStripe).state
           guard let found else { continue }
