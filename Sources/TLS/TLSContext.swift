@@ -103,16 +103,16 @@ package final class TLSContext: @unchecked Sendable {
   }
 
   private func use(_ identity: TLSIdentity) throws(TLSError) {
-    let chain = identity.material.chain.certificates
-    guard SSL_CTX_use_certificate(pointer, chain[0]) == 1 else {
+    let chain = identity.chain
+    guard SSL_CTX_use_certificate(pointer, chain[0].pointer) == 1 else {
       throw .invalidCertificate(ErrorQueue.drainText())
     }
     for certificate in chain.dropFirst() {
-      guard pushrelay_SSL_CTX_add1_chain_cert(pointer, certificate) == 1 else {
+      guard pushrelay_SSL_CTX_add1_chain_cert(pointer, certificate.pointer) == 1 else {
         throw .invalidCertificate(ErrorQueue.drainText())
       }
     }
-    guard SSL_CTX_use_PrivateKey(pointer, identity.material.key.pointer) == 1 else {
+    guard SSL_CTX_use_PrivateKey(pointer, identity.key.pointer) == 1 else {
       throw .invalidPrivateKey(ErrorQueue.drainText())
     }
   }
@@ -138,9 +138,9 @@ package final class TLSContext: @unchecked Sendable {
   }
 
   private func believe(authorities pem: [UInt8]) throws(TLSError) {
-    let authorities = try CertificateList(pem: pem)
+    let authorities = try CertificateHandle.list(pem: pem)
     let store = SSL_CTX_get_cert_store(pointer)
-    for authority in authorities.certificates where X509_STORE_add_cert(store, authority) != 1 {
+    for authority in authorities where X509_STORE_add_cert(store, authority.pointer) != 1 {
       throw .invalidCertificate(ErrorQueue.drainText())
     }
     X509_STORE_set_flags(store, UInt(X509_V_FLAG_PARTIAL_CHAIN))

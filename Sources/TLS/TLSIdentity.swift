@@ -2,14 +2,19 @@ internal import COpenSSL
 
 /// A certificate chain, leaf first, and the leaf's private key.
 package struct TLSIdentity: Sendable {
-  let material: IdentityMaterial
+  let chain: [CertificateHandle]
+  let key: OpenSSLKey
 
   /// Reads PEM. The key may be PKCS #8, SEC 1 or PKCS #1, not encrypted. Throws
   /// `invalidCertificate`, `invalidPrivateKey` or `privateKeyMismatch`.
   package init(certificateChainPEM: [UInt8], privateKeyPEM: [UInt8]) throws(TLSError) {
     OpenSSLLibrary.prepare()
-    let chain = try CertificateList(pem: certificateChainPEM)
-    material = try IdentityMaterial(chain: chain, key: OpenSSLKey(privatePEM: privateKeyPEM))
+    chain = try CertificateHandle.list(pem: certificateChainPEM)
+    key = try OpenSSLKey(privatePEM: privateKeyPEM)
+    guard X509_check_private_key(chain[0].pointer, key.pointer) == 1 else {
+      ErrorQueue.clear()
+      throw .privateKeyMismatch
+    }
   }
 }
 
@@ -24,41 +29,20 @@ package enum TLSTrust: Sendable {
   case insecure
 }
 
-/// Certificates in OpenSSL's memory, freed with this object.
-final class CertificateList {
-  private(set) var certificates: [OpaquePointer] = []
-
-  /// Throws `invalidCertificate` when there is none, or when one is unreadable.
-  init(pem: [UInt8]) throws(TLSError) {
+extension CertificateHandle {
+  /// Reads a chain or list. Throws `invalidCertificate` when it is empty, or one is unreadable.
+  static func list(pem: [UInt8]) throws(TLSError) -> [CertificateHandle] {
     let reader = try PEM.Reader(pem)
+    var certificates: [CertificateHandle] = []
     while let certificate = PEM_read_bio_X509(reader.bio, nil, noPassword, nil) {
-      certificates.append(certificate)
+      certificates.append(CertificateHandle(taking: certificate))
     }
     let end = ErrorQueue.drain()
     // "No start line" is how the end of the input looks; anything else is a broken entry.
     guard !certificates.isEmpty, end == nil || end?.reason == PEM_R_NO_START_LINE else {
       throw .invalidCertificate(end?.text ?? "no reason given")
     }
-  }
-
-  deinit {
-    for certificate in certificates { X509_free(certificate) }
-  }
-}
-
-/// `@unchecked Sendable`: complete when `init` returns and never changed; OpenSSL counts references
-/// atomically (man 7 openssl-threads).
-final class IdentityMaterial: @unchecked Sendable {
-  let chain: CertificateList
-  let key: OpenSSLKey
-
-  init(chain: CertificateList, key: OpenSSLKey) throws(TLSError) {
-    guard X509_check_private_key(chain.certificates[0], key.pointer) == 1 else {
-      ErrorQueue.clear()
-      throw .privateKeyMismatch
-    }
-    self.chain = chain
-    self.key = key
+    return certificates
   }
 }
 

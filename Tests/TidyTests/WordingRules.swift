@@ -24,9 +24,6 @@ enum WordingRule: CaseIterable {
       rule: .uncheckedSendable, path: "Sources/TLS/TLSContext.swift",
       reason: "the SSL_CTX is complete before anyone else sees it and then only counted and read"),
     Exception(
-      rule: .uncheckedSendable, path: "Sources/TLS/TLSIdentity.swift",
-      reason: "a parsed chain and key, complete after init and never changed"),
-    Exception(
       rule: .uncheckedSendable, path: "Sources/TLS/Cryptography/OpenSSLKey.swift",
       reason: "a parsed key, complete after init and never changed"),
     Exception(
