@@ -11,8 +11,10 @@ extension ClientHandler {
       case .write(let bytes, let box): write(bytes, box)
       case .finish(let box):
         if let id = streamIDs[ObjectIdentifier(box)] { transport.http2.finish(id) }
-      case .abandonRequest(let box): abandon(box)
-      case .abandonStream(let box): abandon(box)
+      case .abandonRequest(let box):
+        if let id = requests.first(where: { $0.value.box === box })?.key { giveUp(id, .cancelled) }
+      case .abandonStream(let box):
+        if let id = streamIDs[ObjectIdentifier(box)] { giveUp(id, .cancelled) }
       case .resumeReading: resumeReading()
       case .close(let waiter): close(waiter)
       }
@@ -73,19 +75,6 @@ extension ClientHandler {
       // The stream is about to be reported closed; the writer hears of it then.
       box.finishWriting()
     }
-  }
-
-  private func abandon(_ box: OneShot<ClientResponse>) {
-    guard let id = requests.first(where: { $0.value.box === box })?.key else { return }
-    requests[id] = nil
-    transport.http2.reset(id, errorCode: HTTP2ErrorCode.cancel)
-  }
-
-  private func abandon(_ box: StreamBox) {
-    guard let id = streamIDs[ObjectIdentifier(box)] else { return }
-    box.ended(.failure(.cancelled))
-    drop(id, box)
-    transport.http2.reset(id, errorCode: HTTP2ErrorCode.cancel)
   }
 
   private func close(_ waiter: OneShot<Void>?) {

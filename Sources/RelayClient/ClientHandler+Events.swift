@@ -103,7 +103,7 @@ extension ClientHandler {
     }
   }
 
-  private func giveUp(_ id: StreamID, _ error: ClientError) {
+  func giveUp(_ id: StreamID, _ error: ClientError) {
     requests.removeValue(forKey: id)?.box.settle(.failure(error))
     if let stream = streams[id] {
       stream.box.ended(.failure(error))

@@ -267,15 +267,11 @@ final class ClientHandler: ChannelInboundHandler {
     let limit = options.timeoutSeconds
     let error = ClientError.timedOut(what: "the answer of \(address)", seconds: limit)
     for (id, request) in requests where tick - request.startedTick > limit {
-      request.box.settle(.failure(error))
-      requests[id] = nil
-      transport.http2.reset(id, errorCode: HTTP2ErrorCode.cancel)
+      giveUp(id, error)
     }
     for (id, stream) in streams {
       guard let started = stream.startedTick, tick - started > limit else { continue }
-      stream.box.ended(.failure(error))
-      drop(id, stream.box)
-      transport.http2.reset(id, errorCode: HTTP2ErrorCode.cancel)
+      giveUp(id, error)
     }
     flush()
   }
