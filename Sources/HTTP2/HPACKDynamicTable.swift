@@ -58,12 +58,7 @@ struct HPACKDynamicTable {
   }
 
   func field(_ identity: Int) -> Field {
-    guard identity > HPACKStaticTable.count else {
-      let entry = fixed[identity]
-      return Field(
-        name: entry.name, value: entry.value, kind: entry.kind, traits: entry.traits,
-        nameIdentity: entry.nameIndex)
-    }
+    guard identity > HPACKStaticTable.count else { return fixed[identity] }
     let entry = entries[(identity &- HPACKStaticTable.count) & (entries.count &- 1)]
     let name = UnsafeRawPointer(text.unsafelyUnwrapped) + entry.start
     return Field(

@@ -1,35 +1,28 @@
 /// HPACK's static table (RFC 7541, Appendix A).
 struct HPACKStaticTable {
-  struct Entry {
-    let name: UnsafeRawBufferPointer
-    let value: UnsafeRawBufferPointer
-    let kind: FieldKind
-    let traits: FieldTraits
-    let nameIndex: Int
-  }
-
   static let count = 61
 
   /// Made once, never changed, hence safe to share; index 0 is unused.
-  private nonisolated(unsafe) static let shared: UnsafePointer<Entry> = makeTable()
+  private nonisolated(unsafe) static let shared: UnsafePointer<HPACKDynamicTable.Field> =
+    makeTable()
 
-  private let entries: UnsafePointer<Entry>
+  private let entries: UnsafePointer<HPACKDynamicTable.Field>
 
   init() { entries = Self.shared }
 
-  subscript(index: Int) -> Entry { entries[index] }
+  subscript(index: Int) -> HPACKDynamicTable.Field { entries[index] }
 
-  private static func makeTable() -> UnsafePointer<Entry> {
-    let table = UnsafeMutablePointer<Entry>.allocate(capacity: count + 1)
+  private static func makeTable() -> UnsafePointer<HPACKDynamicTable.Field> {
+    let table = UnsafeMutablePointer<HPACKDynamicTable.Field>.allocate(capacity: count + 1)
     var nameIndex = 0
     for (place, (name, value)) in ([fields[0]] + fields).enumerated() {
       let text = (bytes(name), bytes(value))
       if place <= 1 || !table[place - 1].name.elementsEqual(text.0) { nameIndex = place }
       let kind = FieldKind(name: text.0)
       (table + place).initialize(
-        to: Entry(
+        to: HPACKDynamicTable.Field(
           name: text.0, value: text.1, kind: kind,
-          traits: FieldTraits(kind, value: text.1), nameIndex: nameIndex))
+          traits: FieldTraits(kind, value: text.1), nameIdentity: nameIndex))
     }
     return UnsafePointer(table)
   }

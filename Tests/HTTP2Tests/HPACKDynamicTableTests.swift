@@ -29,7 +29,7 @@ import Testing
     ] {
       #expect(text(table[index].name) == name)
       #expect(text(table[index].value) == value)
-      #expect(table[index].nameIndex == nameIndex)
+      #expect(table[index].nameIdentity == nameIndex)
     }
     // All of it, as libnghttp2 decodes it.
     let inflater = Inflater()
