@@ -59,13 +59,6 @@ struct ReplayCommand: AsyncParsableCommand {
 }
 
 extension ReplayCommand {
-  /// The options, read before anything is played.
-  private struct Question {
-    var until = Replay.Until.end
-    var device: DeviceID?
-    var notification: UniqueID?
-  }
-
   private func check(_ header: RecordingHeader) throws {
     guard header.coreVersion == coreVersion || compare else {
       throw CommandError(
@@ -74,40 +67,29 @@ extension ReplayCommand {
     }
   }
 
-  private func question() throws -> Question {
-    var question = Question()
-    if let until {
-      if let id = UniqueID(until) {
-        question.until = .notification(id)
-      } else if let date = try? Date(until, strategy: .iso8601) {
-        question.until = .moment(
-          Instant(milliseconds: Int64((date.timeIntervalSince1970 * 1000).rounded())))
-      } else {
-        throw CommandError("--until \(until): give a time as 2026-11-21T09:30:00Z, or a UUID")
-      }
-    }
-    if let inspect {
-      guard let id = DeviceID(inspect) else {
-        throw CommandError("--inspect \(inspect): give a device's id, a UUID")
-      }
-      question.device = id
-    }
-    if let log {
-      guard let id = UniqueID(log) else {
-        throw CommandError("--log \(log): give a notification's id, a UUID")
-      }
-      question.notification = id
-    }
-    return question
+  /// Reads an option's value; nil without one.
+  private func option<Value>(
+    _ name: String, _ text: String?, _ hint: String, _ read: (String) -> Value?
+  ) throws -> Value? {
+    guard let text else { return nil }
+    guard let value = read(text) else { throw CommandError("--\(name) \(text): give \(hint)") }
+    return value
   }
 
   private func play(_ reader: RecordingReader) throws {
-    let question = try question()
-    var replay = Replay(reader, until: question.until)
+    let hint = "a time as 2026-11-21T09:30:00Z, or a UUID"
+    let end: Replay.Until? = try option("until", until, hint) { text in
+      if let id = UniqueID(text) { return .notification(id) }
+      guard let date = try? Date(text, strategy: .iso8601) else { return nil }
+      return .moment(Instant(milliseconds: Int64((date.timeIntervalSince1970 * 1000).rounded())))
+    }
+    let device = try option("inspect", inspect, "a device's id, a UUID") { DeviceID($0) }
+    let notification = try option("log", log, "a notification's id, a UUID") { UniqueID($0) }
+    var replay = Replay(reader, until: end ?? .end)
     var lives = DeliveryLog(notifications: 100_000)
     let begin = ContinuousClock.now
     var observe: ((Replay.Step) -> Void)?
-    if json || question.notification != nil {
+    if json || notification != nil {
       observe = { step in
         if json { show(json: step) }
         for case .log(var event) in step.effects { lives.append(&event) }
@@ -120,8 +102,8 @@ extension ReplayCommand {
     } else {
       show(replay, took)
     }
-    if let id = question.notification { try show(lives.steps(of: id), of: id) }
-    if let device = question.device { try show(device, in: replay) }
+    if let notification { try show(lives.steps(of: notification), of: notification) }
+    if let device { try show(device, in: replay) }
     guard replay.summary.differences.isEmpty || compare else { throw ExitCode(1) }
   }
 
