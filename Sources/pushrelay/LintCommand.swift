@@ -1,6 +1,5 @@
 import AdminAPI
 import ArgumentParser
-import FoundationEssentials
 import Primitives
 import RelayCore
 
@@ -45,7 +44,8 @@ struct LintCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let verdict = verdict(on: try await payload())
+    let verdict = verdict(
+      on: try await StandardInput.payload(file, "a file with a payload"))
     if json {
       try Console.say(json: verdict)
     } else {
@@ -55,14 +55,6 @@ struct LintCommand: AsyncParsableCommand {
     if let reason = verdict.reason {
       throw CommandError("\(verdict.status) \(reason): \(verdict.message ?? "")")
     }
-  }
-
-  private func payload() async throws -> [UInt8] {
-    if file == "-", let bytes = await StandardInput.readAll(limitBytes: 1 << 20) { return bytes }
-    guard file != "-", let contents = FileManager.default.contents(atPath: file) else {
-      throw CommandError("\(file) cannot be read: name a file with a payload, or - for stdin")
-    }
-    return Array(contents)
   }
 
   private static func meaning(_ kind: String) -> String {

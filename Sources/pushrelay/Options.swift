@@ -1,5 +1,4 @@
 import ArgumentParser
-import FoundationEssentials
 import NIOPosix
 import Primitives
 import ProviderCredentials
@@ -60,12 +59,10 @@ struct ConnectionOptions: ParsableArguments {
   private func trust() throws -> TLSTrust {
     if insecure { return .insecure }
     let path = ca ?? files.state + "/ca.pem"
-    guard let pem = FileManager.default.contents(atPath: path) else {
-      throw CommandError(
-        "\(path) cannot be read: give the state directory of the relay with --state, its CA with "
-          + "--ca, or --plaintext if it runs so; 'pushrelay serve' makes the file")
-    }
-    return .authorities(pem: Array(pem))
+    let hint =
+      "give the state directory of the relay with --state, its CA with --ca, or --plaintext if it "
+      + "runs so; 'pushrelay serve' makes the file"
+    return .authorities(pem: try PrivateFile.read(path, else: hint))
   }
 }
 

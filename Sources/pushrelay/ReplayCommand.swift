@@ -44,11 +44,9 @@ struct ReplayCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    guard let data = FileManager.default.contents(atPath: file) else {
-      throw CommandError("\(file) cannot be read: give the path of a recording")
-    }
+    let bytes = try PrivateFile.read(file, else: "give the path of a recording")
     do {
-      let reader = try RecordingReader(Array(data))
+      let reader = try RecordingReader(bytes)
       try check(reader.header)
       if let policy { return try show(reader, other: policy) }
       try play(reader)

@@ -68,7 +68,7 @@ struct SendCommand: AsyncParsableCommand {
   @OptionGroup var connection: ConnectionOptions
 
   func run() async throws {
-    let payload = try await readPayload()
+    let payload = try await StandardInput.payload(file, "a .json or .apns file")
     let request = try makeRequest(payload, now: WallClock.now)
     let providerToken =
       certificate == nil
@@ -80,16 +80,6 @@ struct SendCommand: AsyncParsableCommand {
   }
 
   // MARK: Details
-
-  private func readPayload() async throws -> [UInt8] {
-    if file == "-", let bytes = await StandardInput.readAll(limitBytes: 1 << 20) {
-      return bytes
-    }
-    guard file != "-", let contents = FileManager.default.contents(atPath: file) else {
-      throw CommandError("\(file) cannot be read: name a .json or .apns file, or - for stdin")
-    }
-    return Array(contents)
-  }
 
   private func makeRequest(_ payload: [UInt8], now: Instant) throws -> PushRequest {
     let named = try DeviceFile.load(to, state: connection.files.state)
@@ -160,12 +150,8 @@ struct SendCommand: AsyncParsableCommand {
     guard let certificate else { return nil }
     let stem = certificate.hasSuffix(".pem") ? String(certificate.dropLast(4)) : certificate
     let keyPath = certificateKey ?? stem + ".key"
-    guard let chain = PrivateFile.read(certificate) else {
-      throw CommandError("\(certificate) cannot be read: 'pushrelay certs client' makes one")
-    }
-    guard let privateKey = PrivateFile.read(keyPath) else {
-      throw CommandError("\(keyPath) cannot be read: name the key with --certificate-key")
-    }
+    let chain = try PrivateFile.read(certificate, else: "'pushrelay certs client' makes one")
+    let privateKey = try PrivateFile.read(keyPath, else: "name the key with --certificate-key")
     return try TLSIdentity(certificateChainPEM: chain, privateKeyPEM: privateKey)
   }
 

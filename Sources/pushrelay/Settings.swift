@@ -13,17 +13,11 @@ extension RelayConfiguration {
         name: "flags", values: Dictionary(uniqueKeysWithValues: values)),
       EnvironmentVariablesProvider().prefixKeys(with: "pushrelay"),
     ]
-    var file: Data?
-    if let config {
-      file = FileManager.default.contents(atPath: config)
-      guard file != nil else {
-        throw CommandError("\(config) cannot be read: --config names a JSON file")
-      }
-    }
+    let file = try config.map { try PrivateFile.read($0, else: "--config names a JSON file") }
     do throws(ReadingError) {
       try Self.check(variables: ProcessInfo.processInfo.environment.keys)
       if let config, let file {
-        let values = try Self.values(file: Array(file), name: config)
+        let values = try Self.values(file: file, name: config)
         providers.append(InMemoryProvider(name: config, values: values))
       }
       try self.init(

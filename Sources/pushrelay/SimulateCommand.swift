@@ -1,6 +1,5 @@
 import ArgumentParser
 import DeviceSimulator
-import FoundationEssentials
 
 struct SimulateCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -76,11 +75,9 @@ struct SimulateCommand: AsyncParsableCommand {
   }
 
   static func read(_ file: String) throws -> Scenario {
-    guard let data = FileManager.default.contents(atPath: file) else {
-      throw CommandError("\(file) cannot be read: give the path of a scenario file")
-    }
+    let json = try PrivateFile.read(file, else: "give the path of a scenario file")
     do {
-      return try Scenario(json: Array(data), file: file)
+      return try Scenario(json: json, file: file)
     } catch {
       throw CommandError("\(error)")
     }

@@ -13,9 +13,19 @@ import SystemPackage
 #endif
 
 enum StandardInput {
+  /// Reads a file, or standard input for `-`; throws with a hint to what it should be.
+  static func payload(_ file: String, _ hint: String) async throws -> [UInt8] {
+    let bytes =
+      if file == "-" { await readAll(limitBytes: 1 << 20) } else { PrivateFile.read(file) }
+    guard let bytes else {
+      throw CommandError("\(file) cannot be read: name \(hint), or - for stdin")
+    }
+    return bytes
+  }
+
   /// Reads to the end; nil when unreadable. A pipe is read up to `limitBytes`. Foundation reads
   /// files but not pipes, NIO pipes and terminals but not files.
-  static func readAll(limitBytes: Int) async -> [UInt8]? {
+  private static func readAll(limitBytes: Int) async -> [UInt8]? {
     guard let type = try? FileDescriptor.standardInput.stat().type else { return nil }
     switch type {
     case .regular: return FileManager.default.contents(atPath: "/dev/stdin").map(Array.init)
