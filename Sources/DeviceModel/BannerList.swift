@@ -24,8 +24,6 @@ package struct BannerList: Codable, Sendable {
   mutating func trim(to limit: Int) { list.removeFirst(max(0, list.count - max(1, limit))) }
 
   package var banners: [Banner] { Array(list) }
-  package var count: Int { list.count }
-  package var newest: Banner? { list.last }
 
   mutating func nextID() -> BannerID { BannerID(number: numbering.next()) }
 
@@ -50,8 +48,6 @@ package struct BannerList: Codable, Sendable {
     guard let index = list.lastIndex(where: { $0.push == push }) else { return }
     list[index].isContentReady = true
   }
-
-  package func banner(of push: PushID) -> Banner? { list.last { $0.push == push } }
 }
 
 /// Recent pushes and their reports, oldest first: the relay delivers at least once, the phone drops

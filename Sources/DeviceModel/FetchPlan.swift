@@ -72,18 +72,6 @@ extension FetchReason: CustomStringConvertible {
   }
 }
 
-extension FetchPlan: CustomStringConvertible {
-  package var description: String { "app \(app.number): \(phrase)" }
-
-  package var phrase: String {
-    switch when {
-    case .fetch(let moment): "\(moment.iso8601), \(reason)"
-    case .reconsider(let moment): "not before \(moment.iso8601), \(reason)"
-    case .onChange: "none, \(reason)"
-    }
-  }
-}
-
 /// Computes fetch times from learned usage. Pure arithmetic.
 struct FetchPlanner {
   let limits: PhoneLimits

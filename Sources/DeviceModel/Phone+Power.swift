@@ -258,8 +258,6 @@ extension Phone {
 
 /// Background fetch (WWDC 2013 session 204).
 extension Phone {
-  package var fetchSchedule: [FetchPlan] { apps.map(\.plan) }
-
   mutating func replan(_ index: Int, _ effects: inout [PhoneEffect]) {
     let plan = makePlan(index)
     guard plan != apps[index].plan else { return }

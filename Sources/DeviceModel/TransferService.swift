@@ -42,8 +42,6 @@ package struct TransferService: Codable, Equatable, Sendable {
 
   func index(of id: TransferID) -> Int? { transfers.firstIndex { $0.id == id } }
 
-  var activeCount: Int { transfers.count { $0.phase == .active } }
-
   /// Active modelled transfers share the network equally.
   mutating func advance(to now: Instant, bytesPerSecond: Int64) {
     let elapsed = (now - accountedUntil).milliseconds

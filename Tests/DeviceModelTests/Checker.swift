@@ -157,7 +157,7 @@ struct Checker {
     for access in phone.coordination.accesses where access.party != .syncService {
       demand(phone.uses[access.id] != nil, "a forgotten access")
     }
-    demand(phone.banners.count <= phone.limits.banners, "too many banners")
+    demand(phone.banners.banners.count <= phone.limits.banners, "too many banners")
     demand(phone.service.transfers.count <= phone.limits.transfers, "too many transfers")
     for transfer in phone.service.transfers {
       let isAsked = transfer.phase == .awaitingCredentials
@@ -168,7 +168,8 @@ struct Checker {
       demand(
         transfer.isPerformed || transfer.done <= transfer.request.bytes, "too much: \(transfer)")
     }
-    demand(phone.service.activeCount <= phone.limits.transfersAtOnce, "too many at once")
+    let active = phone.service.transfers.count { $0.phase == .active }
+    demand(active <= phone.limits.transfersAtOnce, "too many at once")
   }
 
   private mutating func compare(_ app: App, _ phone: Phone) {

@@ -15,7 +15,7 @@ import Testing
     var bench = Bench([.ordinary()])
     bench.wait(.days(7))
     #expect(bench.effects.isEmpty)
-    #expect(bench.phone.fetchSchedule.map(\.reason) == [.intervalNever])
+    #expect(bench.phone.apps.map(\.plan.reason) == [.intervalNever])
     #expect(bench.phone.nextWake == nil)
   }
 
@@ -107,8 +107,8 @@ import Testing
       bench.clear()
       bench.wait(.days(2))
       #expect(fetches(bench).isEmpty, "\(reason)")
-      #expect(bench.phone.fetchSchedule.map(\.reason) == [reason])
-      #expect(bench.phone.fetchSchedule.map(\.when) == [.onChange])
+      #expect(bench.phone.apps.map(\.plan.reason) == [reason])
+      #expect(bench.phone.apps.map(\.plan.when) == [.onChange])
       for event in release { bench.send(event) }
       bench.wait(.days(1))
       #expect(!fetches(bench).isEmpty, "\(reason)")
@@ -127,7 +127,7 @@ import Testing
     var bench = Bench([.ordinary { $0.onPush.setsFetchInterval = .minimum }])
     bench.send(.pushReceived(.silent(1)))
     bench.wait(.seconds(10))
-    #expect(bench.phone.fetchSchedule.map(\.reason) == [.exploring])
+    #expect(bench.phone.apps.map(\.plan.reason) == [.exploring])
     bench.wait(.hours(4))
     #expect(fetches(bench).count == 1)
   }
@@ -141,9 +141,9 @@ import Testing
     ])
     bench.wait(.hours(4))
     #expect(fetches(bench).count == 1)
-    #expect(bench.phone.fetchSchedule.map(\.reason) == [.energyBudget])
-    guard case .reconsider(let moment)? = bench.phone.fetchSchedule.first?.when else {
-      Issue.record("\(bench.phone.fetchSchedule)")
+    #expect(bench.phone.apps.map(\.plan.reason) == [.energyBudget])
+    guard case .reconsider(let moment)? = bench.phone.apps.first?.plan.when else {
+      Issue.record("\(bench.phone.apps.map(\.plan))")
       return
     }
     #expect(moment > bench.now + .hours(12))
@@ -166,7 +166,7 @@ import Testing
     var bench = Bench([.ordinary(fetchInterval: .minimum), .ordinary("news")])
     bench.wait(.minutes(1))
     guard case .fetch(let planned)? = bench.phone[mail]?.plan.when else {
-      Issue.record("\(bench.phone.fetchSchedule)")
+      Issue.record("\(bench.phone.apps.map(\.plan))")
       return
     }
     bench.wait(planned - bench.now - .minutes(5))
@@ -215,18 +215,10 @@ import Testing
     #expect(good > greedy * 2, "good \(good), greedy \(greedy)")
   }
 
-  @Test func theScheduleCanBePrinted() {
-    var bench = Bench([.ordinary(fetchInterval: .minimum), .ordinary("news")])
-    bench.wait(.minutes(1))
+  @Test func reasonsCanBePrinted() {
+    #expect(FetchReason.exploring.description == "nothing learned yet")
     #expect(
-      bench.phone.fetchSchedule.map(\.description) == [
-        "app 0: 2026-11-21T03:00:00.000Z, nothing learned yet", "app 1: none, interval never",
-      ])
-    let plan = FetchPlan(
-      app: mail, when: .fetch(Bench.start), earliest: Bench.start,
-      reason: .beforeUse(minuteOfDay: 425))
-    #expect(
-      plan.description == "app 0: 2026-11-21T00:00:00.000Z, before the use expected from 7:05")
+      FetchReason.beforeUse(minuteOfDay: 425).description == "before the use expected from 7:05")
   }
 }
 

@@ -98,7 +98,7 @@ import Testing
       let memory = try reread(life.phone.memory())
       counts.callbacks += life.phone.callbacks.count
       counts.held += life.phone.apps.count { $0.heldPush != nil }
-      counts.transfers += life.phone.service.activeCount
+      counts.transfers += life.phone.service.transfers.count { $0.phase == .active }
       counts.documents += life.phone.coordination.accesses.count
       counts.foreground += life.phone.foreground == nil ? 0 : 1
       var effects: [PhoneEffect] = []

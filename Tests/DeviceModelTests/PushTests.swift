@@ -34,7 +34,7 @@ import Testing
     let shown = bench.actions.firstIndex { if case .banner = $0 { true } else { false } }
     #expect((completed ?? .max) < (shown ?? -1))
     #expect(bench.bannersShown.first?.isContentReady == true)
-    guard let banner = bench.phone.banners.banner(of: PushID(1)) else {
+    guard let banner = bench.phone.banners.banners.last(where: { $0.push == PushID(1) }) else {
       Issue.record("no banner")
       return
     }
@@ -381,7 +381,7 @@ import Testing
     #expect(bench.bannersShown.map(\.isContentReady) == [false])
     bench.wait(.seconds(12))
     #expect(bench.bannersShown.count == 1)
-    let banner = try #require(bench.phone.banners.banner(of: PushID(1)))
+    let banner = try #require(bench.phone.banners.banners.last { $0.push == PushID(1) })
     #expect(banner.isContentReady)
     bench.send(.bannerOpened(banner.id))
     #expect(bench.steps(of: mail).last == .contentShown(waited: .zero))

@@ -148,7 +148,7 @@ struct RandomLife {
     case 24: .fetchIntervalSet(app(), pick([.never, .minimum, .seconds(1800)]))
     case 25: .stateChanged(app(), changes())
     case 26: .transferQueued(app(), transfer())
-    case 27: .bannerOpened(phone.banners.newest?.id ?? BannerID(number: 1))
+    case 27: .bannerOpened(phone.banners.banners.last?.id ?? BannerID(number: 1))
     case 28: pick([.linkHeard, .snapshotIgnoredOnce(app())])
     case 29: .appInstalled(definition(random.below(Self.appCount)))
     case 30...31: report(phone)

@@ -57,7 +57,7 @@ import Testing
     bench.send(.chargerChanged(isConnected: true), .networkChanged(.wifi))
     bench.wait(.seconds(100))
     #expect(bench.phone.wakefulness == .asleep, "the system transfers, the phone sleeps")
-    #expect(bench.phone.service.activeCount == 2)
+    #expect(bench.phone.service.transfers.count { $0.phase == .active } == 2)
     bench.wait(.minutes(10))
     #expect(bench.bannersShown.map(\.text) == ["Two new episodes"])
     #expect(bench.phone[mail]?.badge == 2)
@@ -164,6 +164,6 @@ import Testing
     bench.clear()
     bench.wait(.days(3))
     #expect(bench.callbackSteps(of: mail).isEmpty)
-    #expect(bench.phone.fetchSchedule.map(\.reason) == [.intervalNever])
+    #expect(bench.phone.apps.map(\.plan.reason) == [.intervalNever])
   }
 }

@@ -45,8 +45,6 @@ package struct PhoneStorage: Sendable {
 
   // MARK: Locked and unlocked
 
-  package var isUnlocked: Bool { classKey != nil }
-
   /// Gets the key of class `complete`. The first unlock ever chooses the passcode. Throws
   /// `wrongPasscode` and then changes nothing.
   package mutating func unlock(
