@@ -52,15 +52,15 @@ public struct HeatMap: Hashable, Sendable {
 
   /// One row per week and layer; a fuller mark means more often.
   public var text: String {
-    let hours = (0..<8).map { padded("\($0 * 3)", 6) }.joined()
-    var text = padded(name, 18) + hours + "\n"
+    let hours = (0..<8).map { "\($0 * 3)".padded(to: 6) }.joined()
+    var text = name.padded(to: 18) + hours + "\n"
     var first = 0
     while first < dayCount {
       let days = first..<min(first + 7, dayCount)
       for (place, layer) in Layer.allCases.enumerated() {
         let week = place == 0 ? "  week \(first / 7 + 1)" : ""
         let marks = counts(layer, days: days).map { Self.mark($0, of: days.count) }.joined()
-        text += padded(week, 10) + padded(layer.rawValue, 8) + marks + "\n"
+        text += week.padded(to: 10) + layer.rawValue.padded(to: 8) + marks + "\n"
       }
       first += 7
     }
@@ -72,9 +72,11 @@ public struct HeatMap: Hashable, Sendable {
   private static func mark(_ count: Int, of most: Int) -> String {
     count == 0 ? marks[0] : marks[min(marks.count - 1, 1 + (count - 1) * 7 / max(1, most - 1))]
   }
+}
 
-  private func padded(_ text: String, _ width: Int) -> String {
-    text + String(repeating: " ", count: max(0, width - text.count))
+extension String {
+  func padded(to width: Int) -> String {
+    self + String(repeating: " ", count: max(0, width - count))
   }
 }
 

@@ -232,7 +232,7 @@ extension Simulation {
     let number = Int32(phones.count)
     var effects: [PhoneEffect] = []
     let model = Phone(
-      restoring: memory, limits: limits, transferMode: .performed, at: moment,
+      restoring: memory, limits: limits, transferMode: .performed, at: instant,
       into: &effects)
     phones.append(
       PhoneEntry(

@@ -170,11 +170,4 @@ extension Simulation {
     pushes[push].answer = .missing(reason)
     refused(push, 0, reason)
   }
-
-  /// Logs a loss on the link with its push.
-  mutating func lost(_ push: Int32, _ place: String) {
-    tellRelay(
-      .operated(
-        .faulted(uniqueID(push), FaultMark(name: "link", place: place, action: "drop"))))
-  }
 }

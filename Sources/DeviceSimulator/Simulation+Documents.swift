@@ -10,11 +10,11 @@ extension Simulation {
 
   /// Created on another device: the app gets a placeholder.
   public mutating func announceDocument(_ name: String, bytes: Int64, to app: AppHandle) {
-    let moment = moment
+    let now = instant
     tell(app) {
       .document(
         .elsewhere(
-          .announced(in: $0, name: name, DocumentBody(bytes: bytes), modifiedAt: moment)))
+          .announced(in: $0, name: name, DocumentBody(bytes: bytes), modifiedAt: now)))
     }
   }
 
@@ -32,7 +32,7 @@ extension Simulation {
   mutating func changeDocumentElsewhere(
     _ id: DocumentID, _ body: DocumentBody, on phone: PhoneHandle
   ) {
-    tell(phone.number, .document(.elsewhere(.changed(id, body, modifiedAt: moment))))
+    tell(phone.number, .document(.elsewhere(.changed(id, body, modifiedAt: instant))))
   }
 
   /// The app's documents and those it has a reference to, by name.

@@ -69,26 +69,12 @@ extension Simulation {
     unregister(apps[Int(entry.app)])
   }
 
-  private mutating func loses(_ item: ItemUp, of phone: Int32) -> Bool {
-    switch item {
-    case .hello, .condition, .decision: return false
-    case .keepAlive: return phones[Int(phone)].path.loses(using: &random)
-    case .ack(let push, _):
-      guard phones[Int(phone)].path.loses(using: &random) else { return false }
-      lost(push, "acknowledgement")
-      return true
-    }
-  }
-
-  private mutating func loses(_ item: ItemDown, of phone: Int32) -> Bool {
-    switch item {
-    case .empty: return false
-    case .keepAlive: return phones[Int(phone)].path.loses(using: &random)
-    case .push(let push, _):
-      guard phones[Int(phone)].path.loses(using: &random) else { return false }
-      lost(push, "delivery")
-      return true
-    }
+  /// Draws whether a push or its acknowledgement gets lost on the phone's link; logs a loss.
+  private mutating func loses(_ push: Int32, _ place: String, on phone: Int32) -> Bool {
+    guard phones[Int(phone)].path.loses(using: &random) else { return false }
+    let mark = FaultMark(name: "link", place: place, action: "drop")
+    tellRelay(.operated(.faulted(uniqueID(push), mark)))
+    return true
   }
 
   private mutating func keep(_ outcome: DeliveryOutcome, of push: Int32, on phone: Int32) {
@@ -223,11 +209,13 @@ extension Simulation {
 
   mutating func arrive(_ item: ItemDown, at phone: Int32, over connection: UInt32) {
     // Lost with the connection; the relay finds out later.
-    guard phones[Int(phone)].link == .live(connection), !loses(item, of: phone) else { return }
+    guard phones[Int(phone)].link == .live(connection) else { return }
     switch item {
-    case .push(let push, let rides): arrived(push, at: phone, rides: rides)
+    case .push(let push, let rides):
+      if !loses(push, "delivery", on: phone) { arrived(push, at: phone, rides: rides) }
     case .empty: tell(phone, .linkHeard)
     case .keepAlive:
+      guard !phones[Int(phone)].path.loses(using: &random) else { return }
       tell(phone, .linkHeard)
       sendUp(.keepAlive, from: phone)
     }
@@ -256,7 +244,7 @@ extension Simulation {
   }
 
   mutating func arrive(_ item: ItemUp, from phone: Int32, over connection: UInt32) {
-    guard phones[Int(phone)].link == .live(connection), !loses(item, of: phone) else { return }
+    guard phones[Int(phone)].link == .live(connection) else { return }
     let id = Self.connectionID(connection)
     switch item {
     case .hello:
@@ -268,9 +256,12 @@ extension Simulation {
     case .decision(let push, let decision):
       tellRelay(.stream(id, .decided(uniqueID(push), decision)))
     case .ack(let push, let outcome):
+      guard !loses(push, "acknowledgement", on: phone) else { return }
       tellRelay(.stream(id, .acked(uniqueID(push), outcome)))
       noticeMissing(push, outcome)
-    case .keepAlive: tellRelay(.stream(id, .keptAlive))
+    case .keepAlive:
+      guard !phones[Int(phone)].path.loses(using: &random) else { return }
+      tellRelay(.stream(id, .keptAlive))
     }
   }
 

@@ -84,7 +84,6 @@ public struct Simulation: Sendable {
   var nextHappening: Int64? { queue.min?.at }
 
   var instant: Instant { Instant(milliseconds: start + time) }
-  var moment: Instant { Instant(milliseconds: start + time) }
 
   // MARK: Time
 
@@ -180,7 +179,7 @@ public struct Simulation: Sendable {
   mutating func tell(_ phone: Int32, _ event: PhoneEvent) {
     var effects = phoneEffects
     phoneEffects = []
-    phones[Int(phone)].model.handle(event, at: moment, into: &effects)
+    phones[Int(phone)].model.handle(event, at: instant, into: &effects)
     for effect in effects { perform(effect.action, of: phone) }
     effects.removeAll(keepingCapacity: true)
     phoneEffects = effects
@@ -208,7 +207,7 @@ extension Simulation {
     let secret = SecretHash(words: (random.next(), random.next(), random.next(), random.next()))
     let model = Phone(
       limits: limits, transferMode: relay == nil ? .performed : .modelled, seed: random.next(),
-      at: moment)
+      at: instant)
     phones.append(
       PhoneEntry(
         name: name, model: model, credential: DeviceCredential(device: id, secret: secret),

@@ -59,11 +59,6 @@ enum TimeText {
   static func text(duration milliseconds: Int64) -> String {
     Interval.milliseconds(milliseconds).text
   }
-
-  private static func padded(_ number: Int64, _ width: Int) -> String {
-    let digits = String(number)
-    return String(repeating: "0", count: max(0, width - digits.count)) + digits
-  }
 }
 
 extension Duration {

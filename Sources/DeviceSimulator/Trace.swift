@@ -329,7 +329,7 @@ public struct TraceLine: Hashable, Sendable {
 
   func text(timeWidth: Int, whoWidth: Int) -> String {
     let time = TimeText.text(time: milliseconds)
-    return padded(time, timeWidth) + "  " + padded(who, whoWidth) + "  " + what
+    return time.padded(to: timeWidth) + "  " + who.padded(to: whoWidth) + "  " + what
   }
 
   var what: String {
@@ -347,10 +347,6 @@ public struct TraceLine: Hashable, Sendable {
       if kind == .connected || kind == .disconnected { text = "\(place) " + text }
     }
     return why.isEmpty ? text : "\(text): \(why)"
-  }
-
-  private func padded(_ text: String, _ width: Int) -> String {
-    text + String(repeating: " ", count: max(0, width - text.count))
   }
 
   /// One JSON object with a fixed key order; the time in milliseconds.
