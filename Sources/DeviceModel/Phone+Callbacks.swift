@@ -58,8 +58,8 @@ extension Phone {
       return finishWork(place, .noData, .afterWork, &effects)
     }
     let script = apps[index].definition.script.callback(callback.kind)
-    let cost = charge(callback, share: 1000, script)
-    emit(.app(callback.app, .spent(cost)), &effects)
+    let (energy, bytes, radio) = charge(callback, share: 1000, script)
+    emit(.app(callback.app, .spent(energy: energy, bytes: bytes, radio: radio)), &effects)
     let outcome = result(of: script, index, &effects)
     if outcome != .failed { followUp(script, index, outcome, &effects) }
     guard outcome == .newData else { return finishWork(place, outcome, script.handler, &effects) }

@@ -107,7 +107,7 @@ extension Phone {
       let snapshot = apps[index].snapshot
       let isTopThere = apps[index].process.isTopRestored && snapshot?.isForSwitcherOnly != true
       let shown = ignores || !isTopThere ? nil : snapshot?.shows
-      emit(.app(id, .launchImage(shown.map { .snapshot($0) } ?? .plain)), &effects)
+      emit(.app(id, .launchImage(shown)), &effects)
     case .suspended:
       emit(.app(id, .resumed(.user)), &effects)
     case .background, .foreground:

@@ -111,10 +111,10 @@ extension Phone {
 
   mutating func tellStanding(_ index: Int, _ before: Int64, _ effects: inout [PhoneEffect]) {
     let behaviour = apps[index].behaviour
-    let standing = Standing(
+    let step = AppStep.judged(
       before: before, after: behaviour.score,
       silentInterval: behaviour.stretched(limits.silentInterval))
-    emit(.app(AppID(index), .judged(standing)), &effects)
+    emit(.app(AppID(index), step), &effects)
   }
 
   // MARK: Locked and unlocked
@@ -196,7 +196,7 @@ extension Phone {
   @discardableResult
   mutating func charge(
     _ callback: RunningCallback, share: Int64, _ script: CallbackScript
-  ) -> Cost {
+  ) -> (energy: Int64, bytes: Int64, radio: Interval) {
     let index = callback.app.number
     let bytes = saturatingProduct(max(0, script.bytes), share) / 1000
     var energy = saturatingProduct(max(0, script.energy), share) / 1000
@@ -209,7 +209,7 @@ extension Phone {
     spendEnergy(energy, index)
     spendData(bytes, index)
     apps[index].behaviour.spent(energy: energy, bytes: bytes)
-    return Cost(energy: energy, bytes: bytes, radio: time)
+    return (energy, bytes, time)
   }
 
   var radioCost: (milliwatts: Int64, tail: Interval) {

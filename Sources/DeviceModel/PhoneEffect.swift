@@ -80,7 +80,8 @@ package enum AppStep: Hashable, Sendable {
   case resumed(RunCause)
   /// Nil if the app never had content.
   case opened(contentAge: Interval?)
-  case launchImage(LaunchImage)
+  /// Shown while the app starts; nil is the plain image (WWDC 2013 session 222).
+  case launchImage(ScreenContent?)
   case enteredBackground
   case suspended
   case terminated(TerminationReason)
@@ -101,28 +102,13 @@ package enum AppStep: Hashable, Sendable {
   case audio(isOn: Bool)
   /// The app asked whether it will run; the reason against it.
   case asked(LaunchRefusal?)
-  case spent(Cost)
-  case judged(Standing)
+  /// The cost of an opportunity: millijoules with the radio's, and the time it was on for that.
+  case spent(energy: Int64, bytes: Int64, radio: Interval)
+  /// The app's score (0 to 1000), and the resulting spacing of silent pushes.
+  case judged(before: Int64, after: Int64, silentInterval: Interval)
   case fetchedEarly(planned: Instant)
   case taskPaused(left: Interval)
   case taskResumed(left: Interval)
-}
-
-/// The cost of one opportunity.
-package struct Cost: Hashable, Sendable {
-  /// Millijoules, including the radio's.
-  package let energy: Int64
-  package let bytes: Int64
-  /// The additional time that the radio was on.
-  package let radio: Interval
-}
-
-/// An app's score (0 to 1000) before and after an opportunity, and the resulting spacing of silent
-/// pushes.
-package struct Standing: Hashable, Sendable {
-  package let before: Int64
-  package let after: Int64
-  package let silentInterval: Interval
 }
 
 /// Why an app was run.
@@ -135,12 +121,6 @@ public enum RunCause: Hashable, Sendable {
   case region
   /// A document it provides is wanted or was written.
   case document
-}
-
-/// Shown while an app starts (WWDC 2013 session 222).
-package enum LaunchImage: Hashable, Sendable {
-  case snapshot(ScreenContent)
-  case plain
 }
 
 /// Why an app's process ended.

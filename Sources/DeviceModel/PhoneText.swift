@@ -51,18 +51,6 @@ extension ScreenContent: CustomStringConvertible {
   }
 }
 
-extension Cost: CustomStringConvertible {
-  package var description: String {
-    "\(energy) mJ, \(bytes) bytes, radio on for \(radio.milliseconds) ms"
-  }
-}
-
-extension Standing: CustomStringConvertible {
-  package var description: String {
-    "\(before) to \(after), silent pushes \(silentInterval.milliseconds / 1000) s apart"
-  }
-}
-
 extension TerminationReason {
   /// The end of a sentence.
   package var text: String {

@@ -182,8 +182,11 @@ extension AppStep {
     case .notRun(let cause, let refusal): Told(.notRun, "\(cause), \(refusal.rawValue)")
     case .audio(let isOn): Told(.audio, isOn ? "plays" : "plays no more")
     case .asked(let refusal): Told(.asked, refusal.map { "no, \($0.rawValue)" } ?? "yes")
-    case .spent(let cost): Told(.spent, "\(cost)")
-    case .judged(let standing): Told(.standing, "\(standing)")
+    case .spent(let energy, let bytes, let radio):
+      Told(.spent, "\(energy) mJ, \(bytes) bytes, radio on for \(radio.milliseconds) ms")
+    case .judged(let before, let after, let interval):
+      Told(
+        .standing, "\(before) to \(after), silent pushes \(interval.milliseconds / 1000) s apart")
     case .fetchedEarly(let planned): Told(.coalesced) { "planned for \($0.text(planned))" }
     case .taskPaused(let left): Told(.taskPaused, "\(left.text) left")
     case .taskResumed(let left): Told(.taskResumed, "\(left.text) left")
@@ -193,8 +196,7 @@ extension AppStep {
       Told(
         .opened, "content \(TimeText.text(duration: age.milliseconds / 1000 * 1000)) old")
     case .opened: Told(.opened, "no content yet")
-    case .launchImage(.snapshot(let content)): Told(.launchImage, "\(content)")
-    case .launchImage(.plain): Told(.launchImage, "plain")
+    case .launchImage(let content): Told(.launchImage, content.map { "\($0)" } ?? "plain")
     case .enteredBackground: Told(.left)
     case .suspended: Told(.suspended)
     case .terminated(let reason): Told(.terminated, reason.text)

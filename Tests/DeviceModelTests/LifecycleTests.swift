@@ -152,17 +152,17 @@ import Testing
   @Test func theLaunchImageIsTheSnapshotUnlessThereIsAReason() {
     var bench = Bench([.ordinary { $0.interface = sampleInterface() }])
     bench.send(.unlocked, .appOpened(mail))
-    #expect(bench.steps(of: mail).contains(.launchImage(.plain)))
+    #expect(bench.steps(of: mail).contains(.launchImage(nil)))
     bench.send(.appLeft)
     bench.wait(.seconds(10))
     bench.send(.memoryRanOut)
     bench.clear()
     bench.send(.appOpened(mail))
     let shown = ScreenContent.content(revision: 0, top: nil)
-    #expect(bench.steps(of: mail).contains(.launchImage(.snapshot(shown))))
+    #expect(bench.steps(of: mail).contains(.launchImage(shown)))
     // Asked to ignore it once.
     bench.send(.snapshotIgnoredOnce(mail), .appLeft)
-    for image in [LaunchImage.plain, .snapshot(shown)] {
+    for image in [nil, shown] {
       bench.wait(.seconds(10))
       bench.send(.memoryRanOut)
       bench.clear()

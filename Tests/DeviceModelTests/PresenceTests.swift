@@ -136,14 +136,12 @@ import Testing
     bench.wait(.seconds(10))
     #expect(
       bench.actions.contains(
-        .app(
-          mail, .judged(Standing(before: 500, after: 562, silentInterval: .milliseconds(1_125_600)))
-        )))
+        .app(mail, .judged(before: 500, after: 562, silentInterval: .milliseconds(1_125_600)))))
     bench.send(.pushReceived(.silent(2, news)))
     bench.wait(.minutes(1))
     #expect(
       bench.actions.contains(
-        .app(news, .judged(Standing(before: 500, after: 250, silentInterval: .minutes(50))))))
+        .app(news, .judged(before: 500, after: 250, silentInterval: .minutes(50)))))
   }
 
   /// Two calls at once pay for one radio, however far they overlap.
@@ -154,12 +152,12 @@ import Testing
       bench.wait(.milliseconds(apart))
       bench.send(.pushReceived(.silent(2, news)))
       bench.wait(.minutes(1))
-      let costs = bench.actions.compactMap { action -> Cost? in
-        if case .app(_, .spent(let cost)) = action { cost } else { nil }
+      let times = bench.actions.compactMap { action -> Interval? in
+        if case .app(_, .spent(_, _, let radio)) = action { radio } else { nil }
       }
-      let total = costs.map(\.radio.milliseconds).reduce(0, +)
+      let total = times.map(\.milliseconds).reduce(0, +)
       // Launch and work take 2.8 s, the tail 5 s.
-      #expect(costs.count == 2 && total == 7800 + min(apart, 7800), "\(apart) ms apart: \(costs)")
+      #expect(times.count == 2 && total == 7800 + min(apart, 7800), "\(apart) ms apart: \(times)")
     }
   }
 

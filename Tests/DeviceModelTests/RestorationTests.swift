@@ -45,7 +45,7 @@ import Testing
       #expect(page(bench) == .number(12))
       #expect(
         bench.steps(of: mail).contains(
-          .launchImage(.snapshot(.content(revision: 0, top: ["window", "detail"])))))
+          .launchImage(.content(revision: 0, top: ["window", "detail"]))))
     }
   }
 
@@ -158,7 +158,7 @@ import Testing
       bench.clear()
       bench.send(.appOpened(mail))
       #expect(page(bench) == nil)
-      #expect(bench.steps(of: mail).contains(.launchImage(.plain)))
+      #expect(bench.steps(of: mail).contains(.launchImage(nil)))
     }
   }
 
@@ -238,7 +238,7 @@ import Testing
     bench.send(.memoryRanOut)
     bench.clear()
     bench.send(.appOpened(mail))
-    #expect(bench.steps(of: mail).contains(.launchImage(.plain)))
+    #expect(bench.steps(of: mail).contains(.launchImage(nil)))
     let graph = bench.phone[mail]?.process.interface
     #expect(graph?.find(["window", "(sheet)"]) == nil)
     #expect(graph?.top.flatMap { graph?.path(of: $0) } == ["window"])
