@@ -204,7 +204,8 @@ package enum DocumentStep: Hashable, Sendable {
   case moved(to: AppID)
   case uploading(TransferID, revision: Int)
   case uploaded(revision: Int)
-  case listed(by: AppID, DocumentListing)
+  /// In another container, the app's reference is in `folder`; nil in its own. Indirect for size.
+  indirect case listed(by: AppID, Document, folder: String?)
   /// An app stops without having got what it wanted.
   case givenUp(by: AppID)
 }

@@ -62,30 +62,3 @@ struct RunningUse: Sendable {
   /// Documents whose content was already requested.
   var asked: Set<DocumentID> = []
 }
-
-/// An entry in an app's list of documents.
-package struct DocumentListing: Hashable, Sendable {
-  package let name: String
-  package let body: DocumentBody
-  package let modifiedAt: Instant
-  package let isLocal: Bool
-  package let thumbnail: [UInt8]
-  package let type: String?
-  /// Versions kept from a conflict.
-  package let otherVersions: Int
-  package let place: Place
-
-  package enum Place: Hashable, Sendable {
-    case own
-    /// In another container; the reference is in this folder of the app's own.
-    case external(container: String, folder: String)
-  }
-}
-
-extension Document {
-  func listing(_ place: DocumentListing.Place) -> DocumentListing {
-    DocumentListing(
-      name: name, body: body, modifiedAt: modifiedAt, isLocal: content == .local,
-      thumbnail: thumbnail, type: type, otherVersions: versions?.count ?? 0, place: place)
-  }
-}

@@ -67,13 +67,8 @@ extension Phone {
   private func list(for app: AppID, _ effects: inout [PhoneEffect]) {
     guard isAppRunning(app, &effects) else { return }
     for document in documents.listing(for: app) {
-      let place: DocumentListing.Place =
-        if let folder = documents.folder(of: document.id, for: app) {
-          .external(container: apps[document.container.number].definition.name, folder: folder)
-        } else {
-          .own
-        }
-      emit(.document(document.id, .listed(by: app, document.listing(place))), &effects)
+      let folder = documents.folder(of: document.id, for: app)
+      emit(.document(document.id, .listed(by: app, document, folder: folder)), &effects)
     }
   }
 

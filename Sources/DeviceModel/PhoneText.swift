@@ -1,19 +1,3 @@
-import Primitives
-
-extension DocumentListing {
-  /// - Parameter moment: the time of the last change.
-  package func words(of moment: String) -> String {
-    var words = "\(name), \(body.bytes) bytes, of \(moment), "
-    words += (isLocal ? "here" : "a placeholder") + ", thumbnail of \(thumbnail.count) bytes"
-    if let type { words += ", type \(type)" }
-    if case .external(let container, let folder) = place {
-      words += ", external in \(container)" + (folder.isEmpty ? "" : ", filed in \(folder)")
-    }
-    if otherVersions > 0 { words += ", in conflict: \(otherVersions) more" }
-    return words + (body.isCorrupt == true ? ", corrupt" : "")
-  }
-}
-
 extension PushOutcome: CustomStringConvertible {
   /// As in the notification's log.
   package var description: String {

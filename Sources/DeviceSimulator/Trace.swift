@@ -242,8 +242,9 @@ extension DocumentStep {
     case .contentComing: "content coming by transfer"
     case .uploading(_, let revision): "revision \(revision) going up by transfer"
     case .referenced(let app, _): "referenced by \(name(app))"
-    case .listed(let app, let entry):
-      "listed by \(name(app)): \(entry.words(of: clock.text(entry.modifiedAt)))"
+    case .listed(let app, let document, let folder):
+      "listed by \(name(app)): "
+        + document.words(by: clock, external: folder.map { (name(document.container), $0) })
     case .conflict(let kept):
       "changed here and elsewhere, the later write stands, and revision \(kept.revision) from "
         + "\(kept.isFromHere ? "here" : "elsewhere"), \(kept.body.bytes) bytes, is kept"
@@ -258,6 +259,21 @@ extension DocumentStep {
     case .uploaded(let revision): "revision \(revision) is with its provider"
     case .givenUp(let app): "given up by \(name(app))"
     }
+  }
+}
+
+extension Document {
+  /// - Parameter external: the name of another container, and the app's folder for the reference.
+  fileprivate func words(by clock: TraceClock, external: (String, String)?) -> String {
+    var words = "\(name), \(body.bytes) bytes, of \(clock.text(modifiedAt)), "
+    words += content == .local ? "here" : "a placeholder"
+    words += ", thumbnail of \(thumbnail.count) bytes"
+    if let type { words += ", type \(type)" }
+    if let (container, folder) = external {
+      words += ", external in \(container)" + (folder.isEmpty ? "" : ", filed in \(folder)")
+    }
+    if let versions, !versions.isEmpty { words += ", in conflict: \(versions.count) more" }
+    return words + (body.isCorrupt == true ? ", corrupt" : "")
   }
 }
 
