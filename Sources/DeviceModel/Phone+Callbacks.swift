@@ -210,7 +210,9 @@ extension Phone {
       apps[index].lastFetch = now
       apps[index].lastActivity = now
       replan(index, &effects)
-    case .document(let id): providerCallEnded(id, &effects)
+    case .document(let id):
+      // However the call ended: without a download under way, nobody waits for one.
+      if !isOnItsWay(id) { contentSettled(id, &effects) }
     case .authentication, .transfers, .region:
       // An unanswered challenge is repeated when the app is next told of transfers.
       break

@@ -256,13 +256,6 @@ extension Phone {
     self[app]?.definition.container ?? .cloud
   }
 
-  mutating func demandContent(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
-    guard let document = documents.documents[id], document.isStale, !isOnItsWay(id) else {
-      return ignore(.alreadySo, &effects)
-    }
-    bringContent(id, &effects)
-  }
-
   /// By the container's provider, or else by the system.
   mutating func bringContent(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
     guard let document = documents.documents[id], !isOnItsWay(id) else { return }
@@ -323,16 +316,11 @@ extension Phone {
   }
 
   /// Content is being downloaded or written, or its provider was asked for it.
-  private func isOnItsWay(_ id: DocumentID) -> Bool {
+  func isOnItsWay(_ id: DocumentID) -> Bool {
     documents.documents[id]?.arrived != nil || callbacks.contains { $0.kind == .document(id) }
       || service.transfers.contains {
         $0.request.document == id && $0.request.direction == .download && !$0.phase.hasEnded
       }
-  }
-
-  /// However the call ended: without a download under way, nobody waits for one.
-  mutating func providerCallEnded(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
-    if !isOnItsWay(id) { contentSettled(id, &effects) }
   }
 
   mutating func documentSent(_ transfer: Transfer, _ effects: inout [PhoneEffect]) {

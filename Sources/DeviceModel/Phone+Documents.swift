@@ -6,7 +6,8 @@ extension Phone {
   mutating func perform(_ event: DocumentEvent, _ effects: inout [PhoneEffect]) {
     switch event {
     case .created(let app, let name, let bytes):
-      create(app, name, bytes, &effects)
+      guard isAppRunning(app, &effects) else { return }
+      add(name, DocumentBody(bytes: bytes), to: app, &effects)
     case .renamed(let id, let app, let name):
       guard mayUse(id, app, &effects) else { return }
       documents.documents[id]?.name = name
@@ -22,7 +23,10 @@ extension Phone {
     case .deletionsSent: documents.deleted = nil
     case .contentRequested(let id, let app):
       guard mayUse(id, app, &effects) else { return }
-      demandContent(id, &effects)
+      guard documents.documents[id]?.isStale == true, !isOnItsWay(id) else {
+        return ignore(.alreadySo, &effects)
+      }
+      bringContent(id, &effects)
     case .bookmarkResolved(let app, let bookmark):
       guard isAppRunning(app, &effects) else { return }
       guard let id = documents.resolve(bookmark, by: app) else {
@@ -136,13 +140,6 @@ extension Phone {
   }
 
   // MARK: Coming and going
-
-  private mutating func create(
-    _ app: AppID, _ name: String, _ bytes: Int64, _ effects: inout [PhoneEffect]
-  ) {
-    guard isAppRunning(app, &effects) else { return }
-    add(name, DocumentBody(bytes: bytes), to: app, &effects)
-  }
 
   /// Returns nil if there are too many documents.
   @discardableResult

@@ -145,11 +145,6 @@ extension Phone {
     replan(index, &effects)
   }
 
-  mutating func appLeft(_ effects: inout [PhoneEffect]) {
-    guard let id = foreground else { return ignore(.notRunning, &effects) }
-    leave(id.number, &effects)
-  }
-
   mutating func suspendIfIdle(_ index: Int, _ effects: inout [PhoneEffect]) {
     guard apps[index].state == .background, apps[index].callbackCount == 0,
       apps[index].task == nil, apps[index].graceUntil <= now, !apps[index].playsInBackground
@@ -194,12 +189,6 @@ extension Phone {
     removeTemporary(of: id, &effects)
     if reason == .crashWhileRestoring { deleteArchive(index, &effects) }
     replan(index, &effects)
-  }
-
-  mutating func memoryRanOut(_ effects: inout [PhoneEffect]) {
-    for index in apps.indices where apps[index].state == .suspended {
-      terminate(index, .memory, &effects)
-    }
   }
 
   /// Archives, snapshots, the switcher, force-quit states, transfers, documents and what was

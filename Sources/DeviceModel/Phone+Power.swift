@@ -29,7 +29,7 @@ extension Phone {
   /// reason (WWDC 2013 session 204).
   mutating func sleepIfIdle(_ effects: inout [PhoneEffect]) {
     guard case .awake(let least) = wakefulness, lock != .unlocked, callbacks.isEmpty,
-      !isPlayingInBackground, !isUsingDocuments
+      !apps.contains(where: { $0.playsInBackground }), !isUsingDocuments
     else { return }
     let until = max(least, litUntil)
     guard until <= now else {

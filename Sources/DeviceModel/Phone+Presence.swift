@@ -98,8 +98,6 @@ extension Phone {
     suspendIfIdle(index, &effects)
   }
 
-  var isPlayingInBackground: Bool { apps.contains { $0.playsInBackground } }
-
   // MARK: Whether an app will run
 
   /// Why the system would not run an app in the background now; nil if it would.

@@ -203,12 +203,17 @@ extension Phone {
     case .rebooted: reboot(&effects)
     case .switchedOff: switchOff(&effects)
     case .switchedOn: ignore(.alreadySo, &effects)
-    case .memoryRanOut: memoryRanOut(&effects)
+    case .memoryRanOut:
+      for index in apps.indices where apps[index].state == .suspended {
+        terminate(index, .memory, &effects)
+      }
     case .archiveFound(let app, let archive): archiveFound(app, archive, &effects)
     case .unlocked: unlock(&effects)
     case .locked: lockScreen(&effects)
     case .bannerOpened(let banner): bannerOpened(banner, &effects)
-    case .appLeft: appLeft(&effects)
+    case .appLeft:
+      guard let id = foreground else { return ignore(.notRunning, &effects) }
+      leave(id.number, &effects)
     case .lowPowerSwitched(let isOn): lowPowerSwitched(isOn, &effects)
     case .developerModeSwitched(let isOn): isDeveloper = isOn
     case .transferProgressed(let transfer, let bytes): progressed(transfer, bytes, &effects)

@@ -126,4 +126,3 @@ extension Network: Readable {}
 extension DataProtection: Readable {}
 extension CallbackOutcome: Readable {}
 extension DocumentContainer: Readable {}
-extension TraceKind: Readable {}

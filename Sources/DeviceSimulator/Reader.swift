@@ -68,11 +68,6 @@ struct Reader: Sendable {
     }
   }
 
-  /// Empty if the list is missing.
-  func list<Value: Readable>(_ name: String) throws(ScenarioError) -> [Value] {
-    try self[name].map { list throws(ScenarioError) in try [Value].read(list) } ?? []
-  }
-
   func text() throws(ScenarioError) -> String {
     guard case .text(let text) = tree.value else { throw problem("a text is wanted") }
     return text
