@@ -63,18 +63,15 @@ package struct App: Codable, Equatable, Sendable {
   var graceUntil = Instant(milliseconds: .min)
   var contentWait: ContentWait?
 
-  init(
-    id: AppID, definition: AppDefinition, energy: Budget, data: Budget, usage: UsagePattern,
-    plan: FetchPlan, at now: Instant
-  ) {
+  init(_ id: AppID, _ definition: AppDefinition, limits: PhoneLimits, at now: Instant) {
     self.id = id
     installed = Installed(definition)
     isOffered = definition.container == .shared
     fetchInterval = definition.fetchInterval
-    self.energy = energy
-    self.data = data
-    self.usage = usage
-    self.plan = plan
+    energy = Budget(perDay: limits.appEnergyPerDay, at: now)
+    data = Budget(perDay: limits.appDataPerDay, at: now)
+    usage = UsagePattern(at: now + limits.timeZone)
+    plan = FetchPlan(app: id, when: .onChange, earliest: now, reason: .intervalNever)
     lastActivity = now
   }
 

@@ -3,28 +3,16 @@ import Primitives
 /// The life cycle of apps, from installation to the end of the process.
 extension Phone {
   mutating func install(_ definition: AppDefinition, _ effects: inout [PhoneEffect]) {
-    if let known = app(named: definition.name) {
-      guard known.state != .uninstalled else {
-        apps[known.id.number] = newApp(known.id, definition)
-        emit(.app(known.id, .installed), &effects)
-        return replan(known.id.number, &effects)
-      }
+    let known = app(named: definition.name)
+    if let known, known.state != .uninstalled {
       guard known.definition != definition else { return ignore(.alreadySo, &effects) }
       return redefine(known.id.number, definition, &effects)
     }
-    let id = AppID(apps.count)
-    apps.append(newApp(id, definition))
+    let id = known?.id ?? AppID(apps.count)
+    let new = App(id, definition, limits: limits, at: now)
+    if known == nil { apps.append(new) } else { apps[id.number] = new }
     emit(.app(id, .installed), &effects)
     replan(id.number, &effects)
-  }
-
-  private func newApp(_ id: AppID, _ definition: AppDefinition) -> App {
-    App(
-      id: id, definition: definition,
-      energy: Budget(perDay: limits.appEnergyPerDay, at: now),
-      data: Budget(perDay: limits.appDataPerDay, at: now),
-      usage: UsagePattern(at: now + limits.timeZone),
-      plan: FetchPlan(app: id, when: .onChange, earliest: now, reason: .intervalNever), at: now)
   }
 
   /// Ends the process. Archive, content, settings and what was learned stay.
