@@ -230,25 +230,21 @@ extension Shard {
 
   func report(_ device: Int32) -> DeviceReport {
     let budgets = budgets(of: device)
-    var reports: [DeviceReport.AppReport] = []
-    var number = devices[device].firstApp
-    while number >= 0 {
+    let reports = appNumbers(of: device, nil).map { number in
       let app = apps[number]
-      reports.append(
-        DeviceReport.AppReport(
-          topic: app.topic, token: app.token, visible: slotReport(app.slots.visible),
-          silent: slotReport(app.slots.silent),
-          budget: budgets.decide(
-            app: app.budget, device: devices[device].budget,
-            condition: devices[device].condition, at: now),
-          remaining: budgets.remaining(app: app.budget, at: now)))
-      number = app.next
+      return DeviceReport.AppReport(
+        topic: app.topic, token: app.token, visible: slotReport(app.slots.visible),
+        silent: slotReport(app.slots.silent),
+        budget: budgets.decide(
+          app: app.budget, device: devices[device].budget, condition: devices[device].condition,
+          at: now),
+        remaining: budgets.remaining(app: app.budget, at: now))
     }
     return DeviceReport(
       device: devices[device].id, isConnected: devices[device].connection != nil,
       condition: devices[device].condition, policy: budgets.policy.name,
       remaining: budgets.remaining(device: devices[device].budget, at: now),
-      inFlight: Int(devices[device].inFlightCount), apps: reports.reversed())
+      inFlight: Int(devices[device].inFlightCount), apps: reports)
   }
 
   private func slotReport(_ entry: Int32) -> DeviceReport.Slot? {

@@ -29,7 +29,8 @@ extension Shard {
     var page = DevicePage(reports: [], next: nil)
     let end = min(Int(first) + Limits.listedDevices, devices.placeCount)
     for number in first..<max(first, Int32(end)) where devices.isTaken(number) {
-      guard isWanted(devices[number].id, topics(of: number)) else { continue }
+      let topics = appNumbers(of: number, nil).map { apps[$0].topic }
+      guard isWanted(devices[number].id, topics) else { continue }
       guard page.reports.count < limit else {
         page.next = number
         return page
@@ -59,15 +60,5 @@ extension Shard {
 
   package func isConnected(_ id: DeviceID, on connection: ConnectionID) -> Bool {
     deviceNumber(id).map { devices[$0].connection == connection } ?? false
-  }
-
-  private func topics(of device: Int32) -> [Topic] {
-    var topics: [Topic] = []
-    var app = devices[device].firstApp
-    while app >= 0 {
-      topics.append(apps[app].topic)
-      app = apps[app].next
-    }
-    return topics
   }
 }
