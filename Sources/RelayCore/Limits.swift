@@ -154,27 +154,4 @@ package enum Limits {
   /// Checkpoints of a relay, and about how many bytes they may take together.
   package static let checkpoints = 100
   package static let checkpointBytes = 268_435_456
-
-  /// Relations between the numbers above, asserted by a test.
-  package static var relationsHold: Bool {
-    payloadBytes <= voipPayloadBytes
-      // A line holds the largest payload and its envelope.
-      && lineBytes >= voipPayloadBytes * 2
-      // A whole window of lines fits what a connection may hold back.
-      && unsentBytes >= lineBytes
-      && discardedBytes > voipPayloadBytes
-      && simplePayloadBytes <= binaryPayloadBytes && binaryPayloadBytes <= payloadBytes
-      && deviceTokenBytes.contains(binaryTokenBytes)
-      // The longest item, the four others, and each item's head.
-      && binaryFrameBytes >= Int(UInt16.max) + binaryTokenBytes + 9 + 5 * 3
-      && unauthenticatedStreams <= providerStreams
-      && tokenChangesPerDevice <= tokenChangesPerShard
-      && refusedRequests <= Int(providerStreams)
-      && unauthenticatedDeviceStreams <= deviceStreams
-      // A device's whole window of frames fits, and so does a page of feedback.
-      && deviceQueuedBytes >= inFlightPerDevice * lineBytes
-      && providerQueuedBytes >= 1_048_576
-      && deviceTokenBytes.upperBound <= Int(UInt8.max)
-      && inFlightPerDevice >= 1
-  }
 }

@@ -5,7 +5,27 @@ import Testing
 
 @Suite struct LimitsTests {
   @Test func relationsHold() {
-    #expect(Limits.relationsHold)
+    #expect(Limits.payloadBytes <= Limits.voipPayloadBytes)
+    // A line holds the largest payload and its envelope.
+    #expect(Limits.lineBytes >= Limits.voipPayloadBytes * 2)
+    // A whole window of lines fits what a connection may hold back.
+    #expect(Limits.unsentBytes >= Limits.lineBytes)
+    #expect(Limits.discardedBytes > Limits.voipPayloadBytes)
+    #expect(Limits.simplePayloadBytes <= Limits.binaryPayloadBytes)
+    #expect(Limits.binaryPayloadBytes <= Limits.payloadBytes)
+    #expect(Limits.deviceTokenBytes.contains(Limits.binaryTokenBytes))
+    // The longest item, the four others, and each item's head.
+    let longestFrame = Int(UInt16.max) + Limits.binaryTokenBytes + 9 + 5 * 3
+    #expect(Limits.binaryFrameBytes >= longestFrame)
+    #expect(Limits.unauthenticatedStreams <= Limits.providerStreams)
+    #expect(Limits.tokenChangesPerDevice <= Limits.tokenChangesPerShard)
+    #expect(Limits.refusedRequests <= Int(Limits.providerStreams))
+    #expect(Limits.unauthenticatedDeviceStreams <= Limits.deviceStreams)
+    // A device's whole window of frames fits, and so does a page of feedback.
+    #expect(Limits.deviceQueuedBytes >= Limits.inFlightPerDevice * Limits.lineBytes)
+    #expect(Limits.providerQueuedBytes >= 1_048_576)
+    #expect(Limits.deviceTokenBytes.upperBound <= Int(UInt8.max))
+    #expect(Limits.inFlightPerDevice >= 1)
   }
 
   @Test func theNumbersOfTheDesign() {
