@@ -20,27 +20,8 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
   case liveActivityIncomplete
   case priorityUnusual
 
-  package var name: String {
-    switch self {
-    case .duplicateKey: "duplicateKey"
-    case .apsNotObject: "apsNotObject"
-    case .contentAvailableUnusual: "contentAvailableUnusual"
-    case .unexpectedType: "unexpectedType"
-    case .unknownApsKey: "unknownApsKey"
-    case .emptyAlert: "emptyAlert"
-    case .mismatch: "mismatch"
-    case .visibleKeysInBackground: "visibleKeysInBackground"
-    case .contentAvailableMissing: "contentAvailableMissing"
-    case .nothingToShow: "nothingToShow"
-    case .silentAtPriorityTen: "silentAtPriorityTen"
-    case .silentWithOtherKeys: "silentWithOtherKeys"
-    case .pushTypeInferred: "pushTypeInferred"
-    case .apsMissing: "apsMissing"
-    case .mdmKeyMissing: "mdmKeyMissing"
-    case .liveActivityIncomplete: "liveActivityIncomplete"
-    case .priorityUnusual: "priorityUnusual"
-    }
-  }
+  /// The case's name, in logs and documentation: renaming a case changes what providers see.
+  package var name: String { "\(self)" }
 
   /// For people: the oddity and how the relay treats it.
   package var text: String {
