@@ -10,7 +10,10 @@ struct ClockRoutes {
     router.get("/v1/clock") { _, _ in try Response(json: await status()) }
     router.post("/v1/clock/advance") { request, _ in
       let wish = try AdvanceWish(try await request.bytes())
-      return try Response(json: try await advance(try clock(), wish))
+      let done = try await clock().advance(wish.goal, from: wish.from)
+      let fired = done.fired.map { ($0.rawValue, $1) }
+      return try Response(
+        json: ClockAdvance(now: done.now, fired: Dictionary(uniqueKeysWithValues: fired)))
     }
     router.patch("/v1/clock") { request, _ in
       let wish = try RateWish(try await request.bytes())
@@ -54,21 +57,6 @@ struct ClockRoutes {
     throw .conflict(
       "ClockNotVirtual", "the relay goes by its machine's time; start it with --clock virtual")
   }
-
-  private func advance(
-    _ clock: VirtualClock, _ wish: AdvanceWish
-  ) async throws(VirtualClock.ClockError) -> ClockAdvance {
-    let goal: VirtualClock.Goal =
-      switch wish.goal {
-      case .by(let length): .by(length)
-      case .to(let instant): .to(Instant(milliseconds: instant))
-      case .next: .next
-      }
-    let done = try await clock.advance(goal, from: wish.from.map { Instant(milliseconds: $0) })
-    return ClockAdvance(
-      now: done.now,
-      fired: Dictionary(uniqueKeysWithValues: done.fired.map { ($0.rawValue, $1) }))
-  }
 }
 
 extension Refusal {
@@ -105,20 +93,14 @@ extension Refusal {
 /// The body of `POST /v1/clock/advance`: `{"by":"1h"}`, `{"to":1795…}` or `{"next":true}`; `"from"`
 /// is the time that the caller expects it to be.
 struct AdvanceWish: Equatable, Sendable {
-  enum Goal: Equatable, Sendable {
-    case by(Interval)
-    case to(Int64)
-    case next
-  }
-
-  var goal: Goal
-  var from: Int64?
+  var goal: VirtualClock.Goal
+  var from: Instant?
 }
 
 extension AdvanceWish {
   init(_ bytes: [UInt8]) throws {
     let object = try JSONMembers(bytes, known: ["by", "to", "next", "from"])
-    from = try object.integer("from")
+    from = try object.integer("from").map { Instant(milliseconds: $0) }
     let by = try object.text("by")
     let to = try object.integer("to")
     let next = try object.flag("next")
@@ -128,7 +110,7 @@ extension AdvanceWish {
         throw Refusal.body("by is a length of time such as 90s or 1h30m", field: "by")
       }
       goal = .by(length)
-    case (nil, let to?, nil): goal = .to(to)
+    case (nil, let to?, nil): goal = .to(Instant(milliseconds: to))
     case (nil, nil, true?): goal = .next
     default: throw Refusal.body(#"say one of {"by":"1h"}, {"to":MILLISECONDS}, {"next":true}"#)
     }

@@ -8,7 +8,7 @@ import RelayCore
 /// line has done its part. So the consequences of an instant happen in it, and a test need not wait
 /// after an advance.
 package actor VirtualClock {
-  package enum Goal: Sendable {
+  package enum Goal: Equatable, Sendable {
     case by(Interval)
     case to(Instant)
     /// To the next instant with an event.

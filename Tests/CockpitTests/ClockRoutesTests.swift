@@ -1,6 +1,7 @@
 import AdminAPI
 import Foundation
 import Primitives
+import RelayServer
 import Testing
 
 @testable import Cockpit
@@ -8,8 +9,8 @@ import Testing
 @Suite struct ClockRoutesTests {
   private static let wishes: [(String, AdvanceWish)] = [
     (#"{"by":"1h30m"}"#, AdvanceWish(goal: .by(.minutes(90)))),
-    (#"{"to":1795338654060}"#, AdvanceWish(goal: .to(1_795_338_654_060))),
-    (#"{"next":true,"from":7}"#, AdvanceWish(goal: .next, from: 7)),
+    (#"{"to":1795338654060}"#, AdvanceWish(goal: .to(Instant(milliseconds: 1_795_338_654_060)))),
+    (#"{"next":true,"from":7}"#, AdvanceWish(goal: .next, from: Instant(milliseconds: 7))),
   ]
 
   @Test(arguments: wishes) func wishesAreRead(body: String, wish: AdvanceWish) throws {
