@@ -81,8 +81,9 @@ struct WaitRoutes {
         throw Refusal.conflict(
           "Reset", "the relay was taken back to a checkpoint meanwhile; wait again")
       }
-      let (page, isBehind) = await feed.news(since: position)
+      let page = await feed.read(since: position, limit: Limits.feedEvents)
       position = page.next
+      let isBehind = page.dropped > 0
       if isBehind || page.items.contains(where: { wish.mayMatter($0.item, finding.uniqueID) }) {
         finding = try await look(wish)
         if let met = met(finding, wish, since: start) { return met }

@@ -120,12 +120,6 @@ package actor EventFeed {
       items: items, next: first + UInt64(items.count), dropped: first - min(position, first))
   }
 
-  /// All events since a position, and whether some are lost.
-  package func news(since position: UInt64) -> (page: Page, isBehind: Bool) {
-    let page = read(since: position, limit: limit)
-    return (page, page.dropped > 0)
-  }
-
   /// The last `limit` events of this node's own loops since a position.
   func readOwn(
     since position: UInt64, limit: Int

@@ -174,7 +174,13 @@ final class LoopSet: Sendable {
   func onEach<Answer: Sendable>(
     _ body: @escaping @Sendable (ShardRunner) -> Answer
   ) async -> [Answer] {
-    await peers.onEach(body)
+    let futures = peers.map { peer in peer.eventLoop.submit { body(peer.runner.value) } }
+    var answers: [Answer] = []
+    for future in futures {
+      // A loop that is gone has no answer.
+      if let answer = try? await future.get() { answers.append(answer) }
+    }
+    return answers
   }
 
   func deliver(_ outcomes: [Journal.Outcome]) {
@@ -243,19 +249,6 @@ final class LoopSet: Sendable {
     }
     sweeps.forEach { $0.cancel() }
     _ = await onEach { $0.closeAll() }
-  }
-}
-
-extension [ShardRunner.Peer] {
-  func onEach<Answer: Sendable>(
-    _ body: @escaping @Sendable (ShardRunner) -> Answer
-  ) async -> [Answer] {
-    let futures = map { peer in peer.eventLoop.submit { body(peer.runner.value) } }
-    var answers: [Answer] = []
-    for future in futures {
-      if let answer = try? await future.get() { answers.append(answer) }
-    }
-    return answers
   }
 }
 
