@@ -81,11 +81,6 @@ package struct ProviderCertificate: Sendable, Equatable {
     }
   }
 
-  /// Whether the certificate covers `topic`; never a location topic, which needs a token.
-  package func covers(topic: Span<UInt8>) -> Bool {
-    !TopicList.isLocationTopic(topic) && covered.contains(topic)
-  }
-
   /// The topic of requests without one, if the certificate has exactly one topic.
   package var impliedTopic: String? {
     covered.names.count == 1 ? covered.names[0] : nil

@@ -12,24 +12,12 @@ package enum FeedItem: Sendable {
   case rewound(at: Instant)
   /// Events of another node that are left out; 0 when the number is unknown.
   case gap(dropped: UInt64, at: Instant)
-
-  package var at: Instant {
-    switch self {
-    case .life(let event): event.at
-    case .device(let change): change.at
-    case .fault(let hit): hit.at
-    case .policy(_, let moment): moment
-    case .rewound(let moment), .gap(_, let moment): moment
-    }
-  }
 }
 
 package struct FeedEntry: Sendable {
   package let item: FeedItem
   /// nil for this node.
   package let node: String?
-
-  package var at: Instant { item.at }
 }
 
 /// A change of a device.

@@ -27,7 +27,7 @@ import Testing
 
   func covers(_ certificate: ProviderCertificate, _ topic: String) -> Bool {
     let bytes = Array(topic.utf8)
-    return certificate.covers(topic: bytes.span)
+    return ConnectionCredentials(certificate: certificate).covers(topic: bytes.span)
   }
 
   @Test func userIDAloneIsTheTopic() throws {
