@@ -74,7 +74,7 @@ package struct NotificationLife: Codable, Equatable, Sendable {
   /// The last step that tells where it is.
   package var state: String
   package var steps: [Step]
-  /// What was odd about its payload or headers, a sentence each.
+  /// Oddities of its payload and headers, a sentence each.
   package var warnings: [String]
   package var traceparent: String?
   // Only in the admin API: providers are told nothing about devices.
@@ -103,7 +103,7 @@ package struct NotificationLife: Codable, Equatable, Sendable {
 }
 
 extension DeliveryEvent {
-  /// Whether it begins a life; only a fault may have acted before.
+  /// True if it begins a life; only a fault may have acted before.
   package var isReceived: Bool { if case .received = step { true } else { false } }
 }
 

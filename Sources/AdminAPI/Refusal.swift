@@ -1,24 +1,24 @@
 package import Primitives
 package import RelayCore
 
-/// Why a request of the admin API was refused; as JSON, the body of the answer.
+/// A refusal of an admin API request; as JSON, the body of the answer.
 package struct Refusal: Error, Codable, Equatable, Sendable {
   private enum CodingKeys: CodingKey {
     case reason, message, field, waitingFor, nearest, missingNodes
   }
 
   package var status = 0
-  /// Whether nothing more is read from its connection.
+  /// True if nothing more is read from its connection.
   package var endsConnection = false
   /// One word for programs.
   package var reason: String
-  /// What to do, for people.
+  /// Advice for people.
   package var message: String
   /// The body member at fault.
   package var field: String?
   /// Those that have not settled.
   package var waitingFor: [String]?
-  /// What exists instead of what was wanted.
+  /// The nearest lives to what was wanted.
   package var nearest: [NotificationLife]?
   /// Nodes that did not answer.
   package var missingNodes: [String]?
@@ -35,7 +35,7 @@ package struct Refusal: Error, Codable, Equatable, Sendable {
   }
 }
 
-/// What a cluster node's answer lacks: the nodes that did not answer, and the stripes without a
+/// The gaps in a cluster node's answer: the nodes that did not answer, and the stripes without a
 /// node, whose devices are missing.
 package struct Lacks: Codable, Sendable {
   package var missingNodes: [String]?

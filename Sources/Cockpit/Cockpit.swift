@@ -26,7 +26,6 @@ package struct Cockpit: Service {
   private let onReady: @Sendable (RelayConfiguration.Endpoint?) -> Void
   let epoch: Epoch
 
-  /// - Parameter onReady: called with the real TCP address, or nil, when the listeners are open or
   ///   known to be impossible.
   package init(
     relay: Relay, configuration: RelayConfiguration, logger: Logger,
@@ -150,7 +149,7 @@ package struct Cockpit: Service {
     return quiet
   }
 
-  /// Why there can be no socket. Removes the one that an earlier run has left.
+  /// Returns why there can be no socket. Removes the one that an earlier run has left.
   private func problem(_ path: String) async -> String? {
     guard path.utf8.count <= Self.longestPathBytes else {
       return "its path has more than \(Self.longestPathBytes) bytes; choose a shorter --state"
@@ -174,7 +173,6 @@ package struct Cockpit: Service {
 
   // MARK: The routes
 
-  /// - Parameter guarded: the token check and the allowed host names; nil for the Unix socket.
   func router(guarded: (guard: Guard, hosts: Set<String>)?) -> Router<AdminContext> {
     let router = Router(context: AdminContext.self)
     let known = KnownRoutes()

@@ -16,7 +16,7 @@ struct EventRoutes {
   /// The events in one piece, and the pause between pieces: enough for a page, cheap for the relay.
   private static let itemsPerPiece = 100
   private static let pause = Duration.milliseconds(50)
-  /// How far a reader may fall behind before it gets a gap.
+  /// The most that a reader may fall behind before it gets a gap.
   private static let backlog: UInt64 = 1000
   private static let statsPause = Duration.milliseconds(250)
   private static let quietPause = Duration.seconds(5)

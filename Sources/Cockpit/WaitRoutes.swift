@@ -260,7 +260,7 @@ package struct WaitWish {
     case received, restored, sent, stored, held, delivered, discarded, replaced, expired, outcome
     case connected, disconnected, registered
 
-    /// Whether it is a state of a device, not of a push.
+    /// True if it is a state of a device, not of a push.
     var isOfDevice: Bool { self == .connected || self == .disconnected || self == .registered }
   }
 
@@ -328,7 +328,7 @@ package struct WaitWish {
     return timeout
   }
 
-  /// Whether an item may meet this wait, so that it must look again.
+  /// Returns whether an item may meet this wait, so that it must look again.
   ///
   /// - Parameter known: the push's unique id, once it is known.
   func mayMatter(_ item: FeedItem, _ known: UniqueID?) -> Bool {

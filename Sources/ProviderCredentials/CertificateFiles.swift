@@ -7,7 +7,7 @@ import TLS
 /// certificate that `ca.pem` did not issue is the operator's: used as it is, never overwritten.
 /// Everything here blocks: not for event loops.
 package struct CertificateFiles: Sendable, Equatable {
-  /// What ``ensure(names:now:)`` did, for the log.
+  /// The actions of ``ensure(names:now:)``, for the log.
   package enum Action: Sendable, Equatable, CaseIterable {
     /// Made `ca.pem`, and `ca.key` if there was none.
     case madeAuthority
@@ -134,7 +134,7 @@ package struct CertificateFiles: Sendable, Equatable {
     return PresentServer(certificate: certificate)
   }
 
-  /// Whether the authority in `ca.pem` issued the certificate.
+  /// Returns whether the authority in `ca.pem` issued the certificate.
   private func isOurs(_ server: PresentServer) throws(CredentialFileError) -> Bool {
     guard let text = try CredentialFiles.readText(authorityCertificate) else { return false }
     guard let authority = try? Certificate(pem: text) else {

@@ -1,6 +1,6 @@
 import RelayCore
 
-/// What one provider connection may do: a pure state machine, asked on every request. Times are
+/// The rights of one provider connection: a pure state machine, asked on every request. Times are
 /// UNIX milliseconds.
 ///
 /// ```
@@ -44,7 +44,8 @@ package struct ConnectionCredentials: Sendable {
     var generation: UInt64
     var scope: Scope
 
-    /// Whether it is still valid and equals `authorization`, so that nothing needs to be verified.
+    /// Returns whether it is still valid and equals `authorization`, so that nothing needs to be
+    /// verified.
     func stands(for authorization: Span<UInt8>, generation: UInt64, now: Int64) -> Bool {
       self.generation == generation && now <= token.expiresAtMilliseconds
         && self.authorization.span.isEqual(to: authorization)
@@ -105,7 +106,7 @@ package struct ConnectionCredentials: Sendable {
     if let current { scope = current.scope }
   }
 
-  /// Whether a request with the same `authorization` as the last one that passed
+  /// Returns whether a request with the same `authorization` as the last one that passed
   /// ``authorize(_:verifier:now:)`` may go on without another look: keys and time have not run out.
   package func stillStands(generation: UInt64, now: Int64) -> Bool {
     guard needsToken else { return true }
@@ -131,7 +132,7 @@ package struct ConnectionCredentials: Sendable {
     guard isCovered else { throw .topicNotCovered }
   }
 
-  /// Whether this connection may be told about `topic`.
+  /// Returns whether this connection may be told about `topic`.
   package func covers(topic: Span<UInt8>) -> Bool {
     do throws(CredentialError) {
       try authorize(topic: topic, isLocationPush: false)
@@ -147,7 +148,7 @@ package struct ConnectionCredentials: Sendable {
     return certificate.impliedTopic
   }
 
-  /// Whether a valid token or certificate was seen, which raises the connection to its full number
+  /// True if a valid token or certificate was seen, which raises the connection to its full number
   /// of streams (Apple, "Sending notification requests to APNs").
   package var isAuthorized: Bool {
     if case .unbound = binding { false } else { true }

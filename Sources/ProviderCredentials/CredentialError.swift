@@ -1,7 +1,7 @@
 package import RelayCore
 
-/// Why a provider is refused, precise enough for the log (``explanation``). The provider itself
-/// gets the coarser ``rejection``.
+/// The reasons to refuse a provider, precise enough for the log (``explanation``). The provider
+/// itself gets the coarser ``rejection``.
 ///
 /// One flat enum for tokens, certificates and connections: a test can walk every case, and a
 /// refused request costs one byte.

@@ -1,6 +1,6 @@
 package import TLS
 
-/// What a provider's client certificate permits (Apple, "Establishing a certificate-based
+/// The rights of a provider's client certificate (Apple, "Establishing a certificate-based
 /// connection to APNs"). The TLS layer checks whether its authority is trusted. Times are UNIX
 /// milliseconds.
 package struct ProviderCertificate: Sendable, Equatable {
@@ -33,7 +33,6 @@ package struct ProviderCertificate: Sendable, Equatable {
   static let productionExtension: ASN1Identifier = [1, 2, 840, 113635, 100, 6, 3, 2]
   static let topicsExtension: ASN1Identifier = [1, 2, 840, 113635, 100, 6, 3, 6]
 
-  /// - Throws: ``CredentialError/certificateMalformed`` for a malformed certificate or topic list,
   ///   and for a certificate without any topic.
   package init(derEncoded bytes: [UInt8]) throws(CredentialError) {
     let certificate: Certificate

@@ -35,7 +35,7 @@ package struct ProviderKeys: Sendable {
       self.publicKey = publicKey
     }
 
-    /// Whether a connection bound to one of them may use the other.
+    /// Returns whether a connection bound to one of them may use the other.
     package func isRelated(toKeyID other: String, relatedKeyID otherRelated: String?) -> Bool {
       keyID == other || relatedKeyID == other || otherRelated == keyID
     }

@@ -22,7 +22,6 @@ package struct ProviderToken: Sendable {
   private let signedBytes: [UInt8]
   private let signature: P256.Signature
 
-  /// - Parameter bytes: the bare JWT, without `bearer`.
   package init(parsing bytes: Span<UInt8>) throws(CredentialError) {
     guard bytes.count <= Self.maximumBytes else { throw .tooLong }
     let token = bytes.array
@@ -47,12 +46,12 @@ package struct ProviderToken: Sendable {
     signedBytes = Array(token[..<parts[1].endIndex])
   }
 
-  /// Whether `key`'s private half made the signature. Takes about 100 microseconds.
+  /// Returns whether `key`'s private half made the signature. Takes about 100 microseconds.
   package func isSigned(by key: P256.PublicKey) -> Bool {
     key.isValidSignature(signature, for: signedBytes)
   }
 
-  /// Whether `text` has the form of a key or team ID, which is also safe in a file name.
+  /// Returns whether `text` has the form of a key or team ID, which is also safe in a file name.
   package static func isIdentifier(_ text: String) -> Bool {
     let bytes = text.utf8
     return bytes.count == 10

@@ -4,7 +4,7 @@ import RelayCore
 package struct TopicList: Sendable, Equatable {
   /// Sorted by their bytes, without duplicates.
   package let names: [String]
-  /// Whether a bundle ID also covers its suffixed topics (`com.example.app.voip`, …).
+  /// True if a bundle ID also covers its suffixed topics (`com.example.app.voip`, …).
   package let coversSuffixes: Bool
   private let sorted: [[UInt8]]
 
@@ -19,7 +19,7 @@ package struct TopicList: Sendable, Equatable {
     self.coversSuffixes = coversSuffixes
   }
 
-  /// Whether `topic`, compared byte by byte, is covered.
+  /// Returns whether `topic`, compared byte by byte, is covered.
   package func contains(_ topic: Span<UInt8>) -> Bool {
     if containsExactly(topic) { return true }
     guard coversSuffixes else { return false }
@@ -29,8 +29,8 @@ package struct TopicList: Sendable, Equatable {
     return false
   }
 
-  /// Whether `topic` is for location pushes, which need a token (Apple, "Sending notification
-  /// requests to APNs").
+  /// Returns whether `topic` is for location pushes, which need a token (Apple, "Sending
+  /// notification requests to APNs").
   package static func isLocationTopic(_ topic: Span<UInt8>) -> Bool {
     hasSuffix(topic, locationSuffix)
   }

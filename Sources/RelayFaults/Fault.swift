@@ -3,7 +3,7 @@ package import RelayCore
 
 /// A failure on purpose, to test clients against.
 package struct Fault: Hashable, Sendable {
-  /// Where a fault acts.
+  /// The place where a fault acts.
   package enum Place: String, CaseIterable, Sendable {
     /// Instead of answering a provider's valid request.
     case provider
@@ -66,7 +66,7 @@ package struct Fault: Hashable, Sendable {
     }
   }
 
-  /// How the relay announces that a connection takes no more requests (RFC 9113 section 6.8).
+  /// The way to announce that a connection takes no more requests (RFC 9113 section 6.8).
   package enum GoAway: String, CaseIterable, Sendable {
     case once
     /// Two frames, as servers send that end gracefully.
@@ -94,7 +94,7 @@ package struct Fault: Hashable, Sendable {
   }
 
   package struct When: Hashable, Sendable {
-    /// How many pass first.
+    /// The number that pass first.
     package var skip = 0
     /// The most it acts; nil is no limit.
     package var times: Int?

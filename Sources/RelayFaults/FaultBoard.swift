@@ -66,7 +66,7 @@ package final class FaultBoard: Sendable {
     board.withLock { board in board.rules.values.sorted { $0.name < $1.name } }
   }
 
-  /// How often faults have acted, removed ones included.
+  /// The hits of all faults, removed ones included.
   package var hitCount: Int {
     board.withLock { board in
       board.rules.values.reduce(board.earlierHits) { $0 + $1.tally.hit }

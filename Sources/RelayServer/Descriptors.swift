@@ -38,7 +38,7 @@ package final class Descriptors: Sendable {
     return true
   }
 
-  /// Whether the error means that none are left; logs it once until there are some again.
+  /// Returns whether the error means that none are left; logs it once until there are some again.
   fileprivate func recordShortage(_ error: Errno) -> Bool {
     let limit: String
     switch error {

@@ -388,7 +388,7 @@ extension DeviceConnection {
     switch answer {
     case .enrolled(let device):
       guard case .asked(let secret?) = streams[stream] else { return }
-      // Where anyone may enrol, enrolment proves nothing.
+      // Open enrolment proves nothing.
       if handler.runner.settings.enrolment != .open { raiseStreams(handler) }
       let body = ["device": device.description, "secret": secret]
       respond(stream, 201, JSONText.line(body), on: handler)

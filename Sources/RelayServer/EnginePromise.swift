@@ -3,13 +3,12 @@ import Logging
 import NIOCore
 import NIOPosix
 
-/// What a 200 means with the journal in JetStream, as far as a server's monitoring tells (NATS
+/// The meaning of a 200 with the journal in JetStream, as far as a server's monitoring tells (NATS
 /// documentation, "Monitoring", "General Information").
 struct EnginePromise {
   let level: Logger.Level
   let text: String
 
-  /// - Parameter monitor: the URL of a server's monitoring; empty for none.
   static func told(by monitor: String) async -> EnginePromise {
     guard !monitor.isEmpty else {
       return EnginePromise(

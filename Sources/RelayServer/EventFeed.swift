@@ -66,16 +66,15 @@ package actor EventFeed {
   private var readers: [Int: Reader] = [:]
   private var lastReader = 0
   private let limit: Int
-  /// Where loops hand in their batches.
+  /// The queue of the loops' batches.
   let source: AsyncStream<FeedBatch>.Continuation
 
-  /// - Parameter source: its stream goes to `append`.
   init(_ source: AsyncStream<FeedBatch>.Continuation, limit: Int = Limits.feedEvents) {
     self.source = source
     self.limit = limit
   }
 
-  /// Whether anyone but other nodes reads.
+  /// True if anyone but other nodes reads.
   package var hasReaders: Bool { readers.values.contains { !$0.isOfNode } }
 
   /// The position after the last event.
@@ -165,7 +164,7 @@ final class FeedOutlet {
   private var continuation: AsyncStream<FeedBatch>.Continuation?
   private var batch = FeedBatch()
 
-  /// Whether anyone reads: asked with every event.
+  /// True if anyone reads: asked with every event.
   private(set) var isOpen = false
 
   func open(_ continuation: AsyncStream<FeedBatch>.Continuation?) {

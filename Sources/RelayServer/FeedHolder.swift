@@ -19,7 +19,7 @@ package actor FeedHolder {
   package private(set) var counters: [UInt16: ShardCounters] = [:]
 
   package static let patience = Duration.seconds(60)
-  /// How long another node's question may wait for events.
+  /// The longest that another node's question waits for events.
   private static let questionLength = Duration.milliseconds(500)
   /// Between two questions to a busy node, and to one that does not answer.
   private static let pause = Duration.milliseconds(50)
@@ -101,7 +101,6 @@ package actor FeedHolder {
     if await feed.hasReaders, lookout == nil { lookout = Task { await lookOut(feed) } }
   }
 
-  /// - Parameter isLate: whether earlier events of the node may be missing.
   private func begin(_ number: UInt16, _ name: String, _ feed: EventFeed, isLate: Bool) {
     let (begun, teller) = AsyncStream.makeStream(of: Void.self)
     followed[number] = Task { for await _ in begun {} }

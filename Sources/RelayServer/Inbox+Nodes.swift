@@ -3,12 +3,12 @@ import RelayCluster
 import RelayCore
 import RelayRecording
 
-/// Why a question about a device could not be asked of its node.
+/// The reason why a device's node could not be asked.
 package struct NodeAway: Error, Equatable, Sendable, CustomStringConvertible {
   package let description: String
 }
 
-/// What an answer lacks.
+/// The nodes and stripes that an answer lacks.
 package struct Missing: Hashable, Sendable {
   /// Live nodes that did not answer.
   package var nodes: [String] = []

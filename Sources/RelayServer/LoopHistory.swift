@@ -3,7 +3,7 @@ package import Primitives
 import ProviderCredentials
 package import RelayCore
 
-/// What one loop remembers for people, the latest of each; goes back with a checkpoint.
+/// One loop's memory for people, the latest of each kind; goes back with a checkpoint.
 struct LoopHistory {
   private(set) var notes: RecentTable<UniqueID, PushNote>
   /// Oldest first, as below.
@@ -36,7 +36,7 @@ struct LoopHistory {
   }
 }
 
-/// What is known of an accepted notification besides its shard's state.
+/// Facts about an accepted notification besides its shard's state.
 package struct PushNote: Hashable, Sendable {
   package var warnings = CaseSet<PayloadWarning>()
   /// The trace that it belongs to (W3C, Trace Context, `traceparent`).

@@ -11,7 +11,7 @@ struct LoopLedger {
   var lives: DeliveryLog
   private let feed: FeedOutlet
   private let onLife: (@Sendable (DeliveryEvent) -> Void)?
-  /// Whether records are stored as soon as they are asked for.
+  /// True if records are stored as soon as they are asked for.
   private let isInMemory: Bool
   /// With a journal: this batch's records.
   private var records: [JournalRecord] = []

@@ -12,7 +12,7 @@ struct LoopPeers {
   var table: PartitionTable
   /// Fulfilled when the partition that the shard drops has left.
   var departure: EventLoopPromise<Void>?
-  /// How often the relay went back to a checkpoint.
+  /// The number of returns to a checkpoint.
   var epoch: UInt32 = 0
   private(set) var sentCount = 0
   private(set) var receivedCount = 0
@@ -43,14 +43,14 @@ struct LoopPeers {
     }
   }
 
-  /// Whether a message was sent before the relay went back.
+  /// Returns whether a message was sent before the relay went back.
   mutating func isStale(_ message: LoopMessage) -> Bool {
     receivedCount += 1
     return message.epoch != epoch
   }
 }
 
-/// What one loop tells another at the end of a batch, in one message.
+/// One loop's message to another at the end of a batch.
 struct LoopMessage: Sendable {
   var events: [Event] = []
   var effects: [Effect] = []

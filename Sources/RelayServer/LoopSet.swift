@@ -321,6 +321,6 @@ final class Inbox: Sendable {
     }
   }
 
-  /// Whether the journal could not write its last batch.
+  /// True if the journal could not write its last batch.
   var journalFails: Bool { isJournalFailing.load(ordering: .relaxed) }
 }

@@ -55,7 +55,6 @@ struct LoopShard {
     return change
   }
 
-  /// - Parameters:
   ///   - effects: of the event; a refused request, also from strangers, changes nothing.
   ///   - gone: the device of a stream that has ended.
   private func change(
@@ -142,7 +141,7 @@ struct LoopShard {
 }
 
 extension Event {
-  /// Whether a phone has come, gone or changed: rare, compared with pushes.
+  /// True if a phone has come, gone or changed: rare, compared with pushes.
   @inline(__always)
   fileprivate var isAboutDevice: Bool {
     switch self {

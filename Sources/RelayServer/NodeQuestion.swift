@@ -140,8 +140,8 @@ enum NodeQuestions {
 
   static let counters = NodeQuestion(12) { (node, _: Nothing) in await node.loops.counters() }
 
-  /// What has happened since a position of the node's feed, waiting for a moment if there is
-  /// nothing; nil asks for the end.
+  /// Events since a position of the node's feed, waiting for a moment if there is nothing; nil asks
+  /// for the end.
   static let feed = NodeQuestion(13) { (node, position: UInt64?) in
     await node.feeds?.page(since: position)
   }

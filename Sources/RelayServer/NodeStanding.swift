@@ -2,7 +2,7 @@ package import Primitives
 import RelayCluster
 package import RelayRecording
 
-/// What only a cluster's node knows about itself.
+/// Facts that only the node itself knows.
 package struct NodeStanding: Hashable, Sendable {
   /// Negative after the lease has run out.
   package var leaseLeft: Interval

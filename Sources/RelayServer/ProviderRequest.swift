@@ -66,7 +66,7 @@ struct ProviderRequest {
   }
 }
 
-/// What an answer needs to know of a request, and no more, since strangers can have many.
+/// The data that an answer needs of a request, and no more: strangers can have many.
 struct WaitingRequest {
   enum Stage {
     case complete
@@ -106,7 +106,7 @@ struct WaitingRequest {
     self.stage = stage
   }
 
-  /// Why its head is refused, while the request is incomplete.
+  /// The refusal of its head, while the request is incomplete.
   var refusal: LastHead.ReadingError? {
     if case .refused(let problem) = stage { problem } else { nil }
   }

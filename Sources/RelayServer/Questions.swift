@@ -6,7 +6,7 @@ import Synchronization
 final class Question: Sendable {
   private let cancelled = Atomic(false)
 
-  /// Whether the answer is no longer wanted, so that the search may stop.
+  /// True if the answer is no longer wanted, so that the search may stop.
   var isCancelled: Bool { cancelled.load(ordering: .relaxed) }
 
   func cancel() { cancelled.store(true, ordering: .relaxed) }

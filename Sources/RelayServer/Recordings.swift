@@ -10,7 +10,7 @@ import SystemPackage
 /// Recordings started and stopped while the relay runs: files in its state directory, one at a
 /// time.
 package actor Recordings {
-  /// Why a recording was not started or found.
+  /// The reasons why no recording was started or found.
   package enum RecordingError: Error, Equatable, Sendable {
     /// The relay is not running.
     case notRunning

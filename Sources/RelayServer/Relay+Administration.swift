@@ -6,7 +6,7 @@ package import RelayCore
 import RelaySetup
 import ServiceLifecycle
 
-/// What the admin API asks of a running relay; it reaches the loops as events and questions.
+/// The admin API's requests to a running relay; they reach the loops as events and questions.
 extension Relay {
   /// A notification's life and its owner.
   package struct Life: Sendable {
@@ -71,7 +71,7 @@ extension Relay {
 
   package var now: Instant { settings.clock.now() }
 
-  /// How often the relay went back to a checkpoint.
+  /// The number of returns to a checkpoint.
   package var rewindCount: UInt32 {
     switch settings.clock {
     case .system: 0
@@ -94,7 +94,7 @@ extension Relay {
     await inbox.loops?.onEach { $0.core.shard.policy }.first ?? configuration.policy
   }
 
-  /// Whether everything accepted can be written; true with memory for storage.
+  /// True if everything accepted can be written; true with memory for storage.
   package var isJournalHealthy: Bool {
     !inbox.journalFails
   }
@@ -160,7 +160,7 @@ extension Relay {
   /// `dev` or `production`.
   package var profile: String { configuration.profile.rawValue }
 
-  /// Whether it refuses what Apple calls an error but seems to accept.
+  /// True if it refuses what Apple calls an error but seems to accept.
   package var isStrict: Bool { configuration.strict }
 }
 

@@ -1,8 +1,8 @@
 import Primitives
 package import RelayCore
 
-/// What the admin API asks of all nodes of a cluster, or of a device's node. A relay on its own is
-/// the only node, and nothing is ever missing.
+/// The admin API's questions to all nodes of a cluster, or to a device's node. A relay on its own
+/// is the only node, and nothing is ever missing.
 extension Relay {
   package func report(of device: DeviceID) async throws(NodeAway) -> DeviceReport? {
     try await inbox.askOwner(NodeQuestions.report, device)

@@ -65,7 +65,7 @@ extension Relay {
     return status
   }
 
-  /// Why no node was told to give its stripes away.
+  /// The reasons why no node was told to give its stripes away.
   package enum DrainError: Error {
     /// The relay is on its own, or not running.
     case noCluster

@@ -30,7 +30,7 @@ package struct RelayMetrics: Sendable {
   package private(set) var receivedOfOthers = KindCounts()
   /// 0 for no counts by topic.
   package private(set) var namedTopics: Int
-  /// How often a push was held because the device was away, or by a limit (`BudgetLimit.rawValue`).
+  /// Holds of pushes because the device was away, or by a limit (`BudgetLimit.rawValue`).
   package private(set) var storedOffline = 0
   package private(set) var stored = [Int](repeating: 0, count: BudgetLimit.allCases.count)
   /// By the words of `DeliveryOutcome`.
@@ -90,7 +90,6 @@ package struct RelayMetrics: Sendable {
     receivedByTopic[topic, default: KindCounts()][kind] += 1
   }
 
-  /// - Parameter earlier: the steps of its life until its release.
   mutating func countRelease(at moment: Instant, _ earlier: [DeliveryEvent]) {
     let held = earlier.last { if case .storedPower = $0.step { true } else { false } }
     guard let held, case .storedPower(_, let limit) = held.step else { return }
@@ -133,7 +132,7 @@ extension Relay {
   /// The durations of the journal's transactions, in microseconds; empty without a journal.
   package var commits: Histogram { inbox.journal?.statistics.commitMicroseconds ?? Histogram() }
 
-  /// How far the relay's time is ahead of the machine's.
+  /// The relay's time less the machine's.
   package var clockOffset: Interval { now - RelayClock.wall }
 
   package func segmentCount() async -> Int { await recordings.segmentCount }

@@ -9,7 +9,7 @@ package struct ServerSettings: Sendable {
   package var clock = RelayClock.system(SystemTime())
   /// For ids, secrets and tokens; nil for the system's generator.
   package var seed: UInt64?
-  /// Whether `clock`, not the machine's time, judges the age of provider tokens.
+  /// True if `clock`, not the machine's time, judges the age of provider tokens.
   package var judgesTokensByClock = false
   package var shard = Shard.Configuration()
   /// The journal's budgets; nil without a journal.
@@ -23,11 +23,11 @@ package struct ServerSettings: Sendable {
   /// Refuses what Apple calls an error but seems to accept (docs/PROTOCOL.md, "Where Apple's text
   /// is silent").
   package var isStrict = false
-  /// Whether reserved device tokens (`ReservedToken`) answer their reasons.
+  /// True if reserved device tokens (`ReservedToken`) answer their reasons.
   package var answersReservedTokens = false
   package var enrolment = RelayConfiguration.Enrolment.open
   var findLife: @Sendable (UniqueID) async -> Relay.Life? = { _ in nil }
-  /// Whether devices may bring their own tokens.
+  /// True if devices may bring their own tokens.
   package var takesOwnTokens = true
   package var handshakeTimeout = Interval.seconds(10)
   package var requestTimeout = Interval.seconds(30)
@@ -39,7 +39,7 @@ package struct ServerSettings: Sendable {
   package var recording: Recording?
   /// Of how many of its latest notifications one loop remembers the lives.
   package var logNotifications = 100_000
-  /// How many topics are counted apart on one loop; 0 for none.
+  /// The number of topics counted apart on one loop; 0 for none.
   package var namedTopics = 0
   /// Called with every step of every notification, on its loop; must be quick.
   package var onLife: (@Sendable (DeliveryEvent) -> Void)?
@@ -55,8 +55,8 @@ package struct ServerSettings: Sendable {
     return PartitionTable(partitionCount: shard.partitionCount, loopCount: loopCount)
   }
 
-  /// Whether a request with this bearer value may create a device. Compares hashes, so that the
-  /// time tells nothing about the key.
+  /// Returns whether a request with this bearer value may create a device. Compares hashes, so that
+  /// the time tells nothing about the key.
   func mayEnroll(secret: SecretHash?) -> Bool {
     switch enrolment {
     case .open: true

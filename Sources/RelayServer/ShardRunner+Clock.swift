@@ -4,7 +4,7 @@ import Primitives
 import RelayCore
 
 extension ShardRunner {
-  /// How far a loop is from having finished its work at this moment.
+  /// The unfinished work of a loop at this moment.
   struct Quiet: Sendable {
     /// Messages to other loops, and from them.
     var sent: Int

@@ -61,20 +61,20 @@ struct HopSet {
 extension ShardRunner {
   // MARK: Out
 
-  /// Whether a partition here already belongs to another node.
+  /// Returns whether a partition here already belongs to another node.
   func isLost(_ partition: PartitionID) -> Bool {
     guard let hops, !hops.lost.isEmpty else { return false }
     return hops.lost.contains(hops.stripe(of: partition))
   }
 
-  /// Whether a request must be refused now. After the lease has run out, another node may have the
-  /// device and deliver newer pushes. And a node that was stopped finds old requests in its sockets
-  /// that their senders have given up and repeated elsewhere.
+  /// Returns whether a request must be refused now. After the lease has run out, another node may
+  /// have the device and deliver newer pushes. And a node that was stopped finds old requests in
+  /// its sockets that their senders have given up and repeated elsewhere.
   func isBarred(_ event: Event) -> Bool {
     event.request != nil && hops?.port.isLeaseHeld == false
   }
 
-  /// Whether this node stood still for longer than its lease, and has not looked since.
+  /// True if this node stood still for longer than its lease, and has not looked since.
   var isStill: Bool { hops?.port.maySend == false }
 
   /// A frame sent now may be older than one of another node: the phone connects again.
@@ -279,8 +279,8 @@ extension ShardRunner {
     hops?.journey = nil
   }
 
-  /// Whether its peer has stopped waiting. It may have repeated the request to another node, with
-  /// more behind it: the waiting one must not arrive after that.
+  /// Returns whether its peer has stopped waiting. It may have repeated the request to another
+  /// node, with more behind it: the waiting one must not arrive after that.
   private func isGivenUp(_ event: Event) -> Bool {
     if case .asked(.connected, _, _) = event { return false }
     guard event.notification == nil, let request = event.request, request.node == node,

@@ -80,7 +80,7 @@ final class ShardRunner {
 
   var now: Instant { clock.now }
 
-  /// Whether the relay is a node of a cluster.
+  /// True if the relay is a node of a cluster.
   var isNode: Bool { settings.port != nil }
 
   /// Submits a push to the shard that owns the token: at once, or with this batch's message.
@@ -165,7 +165,6 @@ final class ShardRunner {
     }
   }
 
-  /// - Parameter effect: `inout`, so that the element is not copied; discarded afterwards.
   private func perform(_ effect: inout Effect, _ ledger: inout LoopLedger) {
     switch effect {
     case .respond(let address, let answer):
@@ -207,7 +206,7 @@ final class ShardRunner {
     address.loop == index && address.node == node && address.connection != 0
   }
 
-  /// Whether the address is a connection of this loop; otherwise passes the effect on.
+  /// Returns whether the address is a connection of this loop; otherwise passes the effect on.
   private func isHere(_ address: StreamAddress, _ effect: Effect) -> Bool {
     if address.node != node {
       hop(effect, to: address)

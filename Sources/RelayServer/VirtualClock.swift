@@ -40,7 +40,7 @@ package actor VirtualClock {
     }
   }
 
-  /// Why the clock did not move, or not as far as wanted.
+  /// The reasons why the clock did not move, or not as far as wanted.
   package enum ClockError: Error, Equatable, Sendable {
     case backwards(now: Instant)
     case moved(now: Instant)

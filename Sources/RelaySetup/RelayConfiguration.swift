@@ -36,7 +36,7 @@ package struct RelayConfiguration: Equatable, Sendable {
       host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
     }
 
-    /// Whether only this machine can connect. `localhost` is the only name known to mean that.
+    /// True if only this machine can connect. `localhost` is the only name known to mean that.
     package var isLoopback: Bool {
       let bytes = host.split(separator: ".", omittingEmptySubsequences: false)
       let isIPv4 = bytes.count == 4 && bytes.allSatisfy { UInt8($0) != nil }
@@ -71,7 +71,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     case virtual
   }
 
-  /// Who may create devices.
+  /// The clients that may create devices.
   package enum Enrolment: Equatable, Sendable {
     /// Anyone who reaches the device listener (the dev profile).
     case open
@@ -103,7 +103,7 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var lowPriorityHold = Interval.minutes(15)
   package var requestsPerToken: RateLimit?
   package var enrolmentKey = ""
-  /// Whether devices may bring their own tokens: an enrolled device may then claim any free token,
+  /// True if devices may bring their own tokens: an enrolled device may then claim any free token,
   /// and gets the pushes sent to it.
   package var ownTokens = true
   package var clientCA = ""
@@ -119,7 +119,7 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var feedback: Endpoint?
   /// More host names for the admin listener.
   package var adminHosts: [String] = []
-  /// Whether metrics are counted per topic.
+  /// True if metrics are counted per topic.
   package var metricsTopics = false
   package var clock = Clock.system
   /// The start of a virtual clock; nil for now.
@@ -138,20 +138,20 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var natsCredentials = ""
   /// URL of a server's monitoring; empty for none.
   package var natsMonitor = ""
-  /// How many servers hold the journal.
+  /// The number of servers that hold the journal.
   package var natsReplicas = 1
-  /// How long a node that is gone keeps its stripes.
+  /// The time for which a node that is gone keeps its stripes.
   package var lease = Interval.seconds(3)
 
   package init() {}
 
-  /// Who may create devices, by `enrolmentKey` and `profile`.
+  /// By `enrolmentKey` and `profile`.
   package var enrolment: Enrolment {
     if !enrolmentKey.isEmpty { return .key(Array(enrolmentKey.utf8)) }
     return profile == .dev ? .open : .closed
   }
 
-  /// How to reach the JetStream servers.
+  /// Access to the JetStream servers.
   package var engine: NATSAccess {
     var access = NATSAccess(servers: nats)
     (access.authorities, access.certificate, access.key) = (natsCA, natsCertificate, natsKey)
@@ -359,7 +359,7 @@ extension RelayConfiguration {
     }
   }
 
-  /// Whether Kubernetes may have set it: for a service named `pushrelay`, pods get
+  /// Returns whether Kubernetes may have set it: for a service named `pushrelay`, pods get
   /// `PUSHRELAY_SERVICE_HOST`, `PUSHRELAY_SERVICE_PORT…`, `PUSHRELAY_PORT` and
   /// `PUSHRELAY_PORT_2197_TCP…` (Kubernetes documentation, "Service", "Environment variables").
   private static func isOfKubernetes(_ name: String) -> Bool {

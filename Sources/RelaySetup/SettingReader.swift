@@ -112,7 +112,7 @@ struct SettingReader {
       perDevice: try limit("deviceSilentsPerHour", "deviceSilentBurst", 12))
   }
 
-  /// Whether any source has a value of any type for the key.
+  /// Returns whether any source has a value of any type for the key.
   private func isPresent(_ key: String) -> Bool {
     let key = ConfigKey(key)
     return config.string(forKey: key) != nil || config.double(forKey: key) != nil

@@ -52,7 +52,7 @@ extension ShardRunner {
   enum Intervention {
     case none
     case answer(ProviderAnswer)
-    /// It is answered later, by whoever took it.
+    /// It is answered later.
     case taken
     /// It is never answered.
     case dropped
@@ -142,7 +142,7 @@ extension ShardRunner {
     finishBatch()
   }
 
-  /// Whether a fault takes over a frame for a device.
+  /// Returns whether a fault takes over a frame for a device.
   @inline(never)
   func intervene(_ delivery: Delivery, to address: StreamAddress, _ faults: FaultSet) -> Bool {
     let now = now
@@ -216,7 +216,7 @@ extension Relay {
 
   package var faultCount: Int { board.hitCount }
 
-  /// Whether faults are allowed: not in production.
+  /// True if faults are allowed: not in production.
   package var mayFail: Bool { configuration.profile == .dev }
 
   /// Puts a fault in force; false when there are too many.
