@@ -26,18 +26,16 @@ package enum CheckpointLine: Hashable, Sendable {
   }
 
   func write(_ object: inout ObjectWriter, to bytes: inout [UInt8]) {
-    switch self {
-    case .saved(let number):
-      object.member("type", "checkpoint", to: &bytes)
-      object.member("number", Int64(number), to: &bytes)
-    case .rewound(let number, let epoch, let time):
-      object.member("type", "rewound", to: &bytes)
-      object.member("number", Int64(number), to: &bytes)
-      object.member("epoch", Int64(epoch), to: &bytes)
-      object.member("time", time.milliseconds, to: &bytes)
-    case .dropped(let number):
-      object.member("type", "checkpoint-dropped", to: &bytes)
-      object.member("number", Int64(number), to: &bytes)
-    }
+    let (type, number) =
+      switch self {
+      case .saved(let number): ("checkpoint", number)
+      case .rewound(let number, _, _): ("rewound", number)
+      case .dropped(let number): ("checkpoint-dropped", number)
+      }
+    object.member("type", type, to: &bytes)
+    object.member("number", Int64(number), to: &bytes)
+    guard case .rewound(_, let epoch, let time) = self else { return }
+    object.member("epoch", Int64(epoch), to: &bytes)
+    object.member("time", time.milliseconds, to: &bytes)
   }
 }

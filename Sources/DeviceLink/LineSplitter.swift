@@ -25,7 +25,7 @@ package struct LineSplitter: Sendable {
       let byte = bytes[index]
       index += 1
       if byte == UInt8(ascii: "\n") {
-        finishLine(body)
+        finish(body)
       } else if !isSkipping {
         rest.append(byte)
         // One byte more may be the carriage return of the line's end.
@@ -39,12 +39,8 @@ package struct LineSplitter: Sendable {
     }
   }
 
-  /// Ends the stream; bytes after the last line feed are a line.
+  /// Ends a line; at the end of the stream, bytes after the last line feed are one.
   package mutating func finish(_ body: (Piece) -> Void) {
-    finishLine(body)
-  }
-
-  private mutating func finishLine(_ body: (Piece) -> Void) {
     if isSkipping {
       isSkipping = false
       return

@@ -9,8 +9,7 @@ struct ObjectWriter {
   mutating func member(_ key: String, _ text: String, to bytes: inout [UInt8]) {
     writeKey(key, to: &bytes)
     bytes.append(UInt8(ascii: "\""))
-    var text = text
-    text.withUTF8Bytes { writeEscaped($0, to: &bytes) }
+    writeEscaped(Array(text.utf8), to: &bytes)
     bytes.append(UInt8(ascii: "\""))
   }
 
@@ -70,11 +69,5 @@ struct ObjectWriter {
         bytes.append(byte)
       }
     }
-  }
-}
-
-extension String {
-  fileprivate mutating func withUTF8Bytes(_ body: ([UInt8]) -> Void) {
-    body(Array(utf8))
   }
 }
