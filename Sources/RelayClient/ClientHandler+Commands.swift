@@ -43,7 +43,7 @@ extension ClientHandler {
     fill(head)
     do {
       let id = try transport.http2.request(self.head, body: body, endStream: true)
-      requests[id] = PendingRequest(box: box, startedTick: currentTick)
+      requests[id] = PendingRequest(box: box, startedTick: tick)
     } catch {
       box.settle(.failure(Self.problem(error)))
     }
@@ -55,7 +55,7 @@ extension ClientHandler {
       fill(head)
       do {
         let id = try transport.http2.request(self.head, body: nil, endStream: false)
-        streams[id] = OpenStream(box: box, startedTick: currentTick)
+        streams[id] = OpenStream(box: box, startedTick: tick)
         streamIDs[ObjectIdentifier(box)] = id
       } catch {
         problem = Self.problem(error)

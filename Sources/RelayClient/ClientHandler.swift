@@ -50,7 +50,7 @@ final class ClientHandler: ChannelInboundHandler {
   var context: ChannelHandlerContext?
   var closeWaiters: [OneShot<Void>] = []
   /// Whole seconds since the connection was made: the clock of the time limits.
-  private var tick: Int64 = 0
+  private(set) var tick: Int64 = 0
   private var ticker: Scheduled<Void>?
   private var events: [HTTP2Event] = []
   private var isReading = true
@@ -61,8 +61,6 @@ final class ClientHandler: ChannelInboundHandler {
     self.isSecure = isSecure
     self.options = options
   }
-
-  var currentTick: Int64 { tick }
 
   // MARK: The channel
 
@@ -85,7 +83,7 @@ final class ClientHandler: ChannelInboundHandler {
     var bytes = unwrapInboundIn(data)
     if case .closed = phase { return }
     do {
-      try transport.receive(&bytes, buffers: &loopBuffers(context).transport)
+      try transport.receive(&bytes, buffers: &LoopBuffers.current(on: context.eventLoop).transport)
       handleEvents()
     } catch {
       handleEvents()
@@ -145,7 +143,7 @@ final class ClientHandler: ChannelInboundHandler {
     var hasWritten = false
     var hasMore = true
     while hasMore, context.channel.isWritable {
-      let buffers = loopBuffers(context)
+      let buffers = LoopBuffers.current(on: context.eventLoop)
       buffers.output.clear()
       do {
         hasMore = try transport.flush(
@@ -172,10 +170,6 @@ final class ClientHandler: ChannelInboundHandler {
     transport.http2.takeEvents(into: &batch)
     if !batch.isEmpty { handle(batch) }
     events = batch
-  }
-
-  private func loopBuffers(_ context: ChannelHandlerContext) -> LoopBuffers {
-    LoopBuffers.current(on: context.eventLoop)
   }
 
   // MARK: Reading more slowly
@@ -237,7 +231,7 @@ final class ClientHandler: ChannelInboundHandler {
       return
     }
     var last = context.channel.allocator.buffer(capacity: 1024)
-    let buffers = loopBuffers(context)
+    let buffers = LoopBuffers.current(on: context.eventLoop)
     _ = try? transport.flush(into: &last, limitBytes: Self.writeBytes, buffers: &buffers.transport)
     transport.close(into: &last)
     if last.readableBytes > 0 { context.writeAndFlush(wrapOutboundOut(last), promise: nil) }

@@ -55,14 +55,14 @@ package struct DeviceAPI: Sendable {
   /// `GET /v1/health`; has the relay's time if that moves only when told.
   @discardableResult
   package func health() async throws(DeviceAPIError) -> RelayHealth {
-    try decode(RelayHealth.self, try await call("GET", "/v1/health", expecting: 200))
+    try decode(RelayHealth.self, try await call("GET", "/v1/health", expecting: 200).body)
   }
 
   /// Makes a new device: `POST /v1/devices`. `enrolmentKey` if the relay requires one.
   package func enroll(enrolmentKey: String? = nil) async throws(DeviceAPIError) -> DeviceIdentity {
     let headers = enrolmentKey.map { [(name: "authorization", value: "bearer \($0)")] } ?? []
     let answer = try await call("POST", "/v1/devices", headers: headers, expecting: 201)
-    return try decode(DeviceIdentity.self, answer)
+    return try decode(DeviceIdentity.self, answer.body)
   }
 
   /// Registers an app and returns its device token in hexadecimal; the same one when repeated.
@@ -74,7 +74,7 @@ package struct DeviceAPI: Sendable {
     let answer = try await call(
       "PUT", "\(path(device))/apps/\(topic)", headers: [device.authorization], body: body,
       expecting: 200)
-    return try decode(Registration.self, answer).token
+    return try decode(Registration.self, answer.body).token
   }
 
   /// Unregisters an app: its slots are emptied and its token ends.
@@ -136,12 +136,6 @@ package struct DeviceAPI: Sendable {
       throw .refused(DeviceRefusal(status: answer.status, body: answer.body))
     }
     return answer
-  }
-
-  private func decode<Value: Decodable>(
-    _ type: Value.Type, _ answer: ClientResponse
-  ) throws(DeviceAPIError) -> Value {
-    try decode(type, answer.body)
   }
 
   private func decode<Value: Decodable>(

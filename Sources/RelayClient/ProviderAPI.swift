@@ -65,9 +65,7 @@ extension RelayClient {
       try await request(
         method: "POST", path: "/3/device/\(push.token)", headers: headers, body: push.payload))
   }
-}
 
-extension RelayClient {
   /// The life of a notification, by `apns-unique-id` or `apns-id`: 200 with a `NotificationLife`,
   /// or a refusal with a `ReasonBody`.
   package func life(

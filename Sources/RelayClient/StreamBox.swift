@@ -60,7 +60,7 @@ final class StreamBox: Sendable {
         if isReady { continuation.resume() }
       }
     } onCancel: {
-      wakeAll()
+      update { _ in }
     }
   }
 
@@ -96,8 +96,6 @@ final class StreamBox: Sendable {
   func closed() { update { $0.canWrite = false } }
 
   // MARK: The caller's side
-
-  func wakeAll() { update { _ in } }
 
   var head: Result<Head, ClientError>? { state.withLock { $0.head } }
 
