@@ -12,7 +12,7 @@ package struct Refusal: Error, Codable, Equatable, Sendable {
   package var endsConnection = false
   /// One word for programs.
   package var reason: String
-  /// Advice for people.
+  /// Tells people what to do.
   package var message: String
   /// The body member at fault.
   package var field: String?

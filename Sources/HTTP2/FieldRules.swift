@@ -1,4 +1,4 @@
-/// What a field's name means to HTTP/2 (RFC 9113 sections 8.2 and 8.3).
+/// The meaning of a field's name to HTTP/2 (RFC 9113 sections 8.2 and 8.3).
 enum FieldKind: UInt8 {
   case regular
   case method, scheme, authority, path
@@ -120,7 +120,7 @@ struct FieldTraits: OptionSet {
     if isDouble || isLate { formUnion(.malformed) }
   }
 
-  /// Whether the fields make a request (RFC 9113 sections 8.3.1 and 8.5).
+  /// RFC 9113 sections 8.3.1 and 8.5.
   var isRequest: Bool {
     guard !contains(.malformed) else { return false }
     if contains(.connect) { return contains(.authority) && isDisjoint(with: [.scheme, .path]) }
@@ -131,7 +131,7 @@ struct FieldTraits: OptionSet {
       || isSuperset(of: [.asterisk, .options])
   }
 
-  /// Whether they may be trailers (RFC 9113 section 8.1).
+  /// RFC 9113 section 8.1.
   var areTrailers: Bool { isDisjoint(with: [.malformed, .pseudo]) }
 
   /// The number of a `content-length`; nil if invalid or larger than any body.
@@ -162,7 +162,7 @@ private func isVisible(_ value: UnsafeRawBufferPointer) -> Bool {
   !value.isEmpty && !contains(value, below: 0x21)
 }
 
-/// Whether a byte is below the limit (of at most 0x80), or 0x7F; eight at a time.
+/// Looks for a byte below the limit (of at most 0x80), or 0x7F, eight at a time.
 private func contains(_ value: UnsafeRawBufferPointer, below limit: UInt8) -> Bool {
   let ones: UInt64 = 0x0101_0101_0101_0101
   let (highs, limits, deletes) = (ones << 7, ones &* UInt64(limit), ones &* 0x7F)

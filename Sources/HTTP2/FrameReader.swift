@@ -6,7 +6,7 @@ import CNghttp2
 struct FrameReader {
   enum Step {
     case pass(UnsafeRawBufferPointer)
-    /// What `takeHeld` returns passes.
+    /// The bytes that `takeHeld` returns pass.
     case passHeld
     case headers(BlockHead, UnsafeRawBufferPointer)
     /// A header block in pieces; `joinHeldBlock` returns it.

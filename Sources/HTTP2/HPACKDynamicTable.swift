@@ -26,7 +26,7 @@ struct HPACKDynamicTable {
 
   /// A field's size beyond its bytes (RFC 7541 section 4.1).
   static let overheadBytes = 32
-  /// What a peer may use before it has seen our SETTINGS (RFC 9113 section 6.5.2).
+  /// The limit until a peer has seen our SETTINGS (RFC 9113 section 6.5.2).
   static let initialBytes = 4_096
 
   private let fixed = HPACKStaticTable()

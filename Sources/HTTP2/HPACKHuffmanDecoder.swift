@@ -122,7 +122,7 @@ struct HPACKHuffmanDecoder {
         bitCount &+= 8
       }
       guard bitCount > 0 else { return written }
-      // What follows the string reads as ones, as its padding does.
+      // Bits behind the string read as ones, as its padding does.
       let filled = bits | UInt64.max >> UInt64(truncatingIfNeeded: bitCount)
       // Padding: fewer than eight bits, all of them ones (RFC 7541, section 5.2).
       if bitCount < 8, filled == UInt64.max { return written }

@@ -61,7 +61,7 @@ struct HPACKRepetition {
   private var texts: [Text] = []
   /// Fields of the block being received, or of the last one.
   private(set) var count = 0
-  /// Whether all names so far equal those of the block before, which was reported whole.
+  /// True while all names equal those of the block before, which was reported whole.
   private(set) var keepsShape = false
   private var isWhole = false
 
@@ -84,7 +84,7 @@ struct HPACKRepetition {
     texts.removeSubrange(count...)
   }
 
-  /// Whether the previous block had the field with this identity here.
+  /// True if the previous block had the field with this identity here.
   @inline(__always)
   func repeats(_ identity: Int) -> Bool {
     keepsShape && count < known.count && known[count].identity == identity

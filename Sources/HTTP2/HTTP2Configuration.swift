@@ -33,7 +33,7 @@ package struct HTTP2Configuration: Sendable {
   /// Streams a client may abandon unanswered, beyond one for each that it let finish.
   package var maximumUnansweredResets = 1_000
 
-  /// Whether to report `HeaderField.isRepeated`; costs the memory of a header block per connection.
+  /// Reports `HeaderField.isRepeated`; costs the memory of a header block per connection.
   package var tellsRepeatedFields = false
 
   package init() {}

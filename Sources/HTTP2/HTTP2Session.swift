@@ -217,7 +217,7 @@ package final class HTTP2Session {
     output.writeBytes(state.pointee.stagedHead[..<state.pointee.stagedHeadBytes])
   }
 
-  /// Whether nothing is left to read or write: close the transport.
+  /// Nothing is left to read or write: close the transport.
   package var isFinished: Bool {
     nghttp2_session_want_read(library) == 0 && nghttp2_session_want_write(library) == 0
   }

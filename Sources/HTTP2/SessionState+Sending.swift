@@ -21,7 +21,8 @@ extension SessionState {
     return QueuedRead(count: count, isLast: isLast, endsStream: endsStream)
   }
 
-  /// Whether this many more bytes fit the stream's queue, which has `queued`, and the connection's.
+  /// Checks that so many more bytes fit the stream's queue, which has `queued`, and the
+  /// connection's.
   func canQueue(_ count: Int, besides queued: Int) -> Bool {
     queued + count <= limits.maximumQueuedBytes
       && outgoing.usedBytes + count <= limits.maximumQueuedConnectionBytes

@@ -157,8 +157,7 @@ struct SessionState {
     return true
   }
 
-  /// Whether the batch is within its limit, fields included: a one-byte field costs more than its
-  /// text.
+  /// Checks the batch's limit, fields included: a one-byte field costs more than its text.
   mutating func hasRoomForBlock() -> Bool {
     let fieldBytes = fields.count &* MemoryLayout<HeaderField>.stride
     if arenaUsed &+ fieldBytes <= limits.maximumArenaBytes { return true }

@@ -12,8 +12,8 @@ package struct NATSAccess: Hashable, Sendable {
 
   package init(servers: [String]) { self.servers = servers }
 
-  /// Whether all connections must be encrypted: the C client would go on without TLS where a server
-  /// offers none, even for `tls://`.
+  /// Requires TLS for all connections: the C client would go on without where a server offers none,
+  /// even for `tls://`.
   package var isEncrypted: Bool {
     !authorities.isEmpty || !certificate.isEmpty || servers.contains { $0.hasPrefix("tls://") }
   }

@@ -34,7 +34,7 @@ package struct DeviceListener {
     self.habits = habits
   }
 
-  /// Whether another line has arrived with the last one.
+  /// True if another line has arrived with the last one.
   package var hasMore: Bool { lines.hasMore }
 
   /// The next line, of an empty unknown type when unreadable; nil at the end.

@@ -114,7 +114,7 @@ public struct DevicePush: Equatable, Sendable {
   public let topic: String
   /// `visible` or `silent`.
   public let kind: String
-  /// What triggered it: `direct`, `piggyback`, `connect`, `refill`, `hold` or `resend`.
+  /// The trigger: `direct`, `piggyback`, `connect`, `refill`, `hold` or `resend`.
   public let via: String
   /// 10, 5 or 1.
   public let priority: Int
@@ -135,7 +135,7 @@ public struct DevicePush: Equatable, Sendable {
   }
 }
 
-/// What an app did with a push; `pushrelay log` shows it.
+/// An app's use of a push, as `pushrelay log` shows it.
 public enum PushOutcome: Sendable {
   case newData, noData, failed
   /// The system did not run it, and why.
@@ -201,7 +201,7 @@ public struct DeviceStream: AsyncSequence, Sendable {
 public struct FleetError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The relay's word, such as `UnknownDevice`; nil without an answer.
   public let reason: String?
-  /// What to do, for people.
+  /// Tells people what to do.
   public let description: String
 
   fileprivate init(_ error: any Error) {

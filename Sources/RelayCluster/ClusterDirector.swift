@@ -40,7 +40,7 @@ package actor ClusterDirector {
   private var lastMove = 0
   private var settings = SharedSettings()
   private var routes: [StripeRoute] = []
-  /// Whether the loops know a node for each stripe.
+  /// True once the loops know a node for each stripe.
   private var isFollowed = false
   private var followed: Set<UInt16> = []
   /// Stripes that another node owns and the loops here still have.
@@ -110,8 +110,7 @@ package actor ClusterDirector {
     }
   }
 
-  /// Whether the other nodes know this one. Until then they cannot forward pushes to phones
-  /// connected here.
+  /// True once the other nodes know this one. Until then they cannot forward pushes to phones here.
   private var isKnown: Bool {
     get async {
       for other in membership.alive(at: ClusterJournal.clock) {

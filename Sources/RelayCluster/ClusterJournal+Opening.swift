@@ -157,7 +157,7 @@ extension ClusterJournal {
     throw .engineRefuses(reason: "it does not take this node's key")
   }
 
-  /// Whether no other node may claim this node's stripes yet.
+  /// True until other nodes may claim this node's stripes.
   var isLeaseHeld: Bool {
     get async { await onQueue { $0.lease.heldUntil > Self.clock } }
   }

@@ -43,7 +43,7 @@ extension ClusterJournal {
     await askBytes(node, .relay(question))
   }
 
-  /// Whether another node's loops know this one. True for an earlier version, which does not
+  /// True if another node's loops know this one, or it is of an earlier version, which does not
   /// understand the question.
   func isKnown(to node: UInt16) async -> Bool {
     guard let bytes = await askBytes(node, .knows(port.number)) else { return false }

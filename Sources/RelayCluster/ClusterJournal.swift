@@ -48,7 +48,7 @@ package final class ClusterJournal: DurableJournal {
 
   static let defaultStripeCount = 8
 
-  /// Whether a node may have this name: names are parts of subjects.
+  /// Validates a node's name, which is part of subjects.
   package static func isNodeName(_ name: String) -> Bool {
     (1...64).contains(name.utf8.count)
       && name.utf8.allSatisfy { byte in
@@ -61,7 +61,7 @@ package final class ClusterJournal: DurableJournal {
       }
   }
 
-  /// What the node reports, for the log.
+  /// Changes that the node reports, for the log.
   package enum Notice: Hashable, Sendable {
     /// Another relay has this name; waits until its lease has expired.
     case waiting(for: String)
@@ -89,7 +89,7 @@ package final class ClusterJournal: DurableJournal {
     var failuresBefore = 0
     /// The engine's last refusal, in its own words.
     var refusal: String?
-    /// Whether the lease was ever held: troubles are not reported before.
+    /// True once the lease was held: troubles are not reported before.
     var hasBegun = false
     var isStopped = false
     var whenIdle: CheckedContinuation<Void, Never>?

@@ -8,7 +8,7 @@ enum ClusterQuestion: Hashable, Sendable {
   case owned([DeviceToken])
   /// A question of the relay, opaque here.
   case relay([UInt8])
-  /// Whether the loops know the node of this number.
+  /// Do the loops know the node of this number?
   case knows(UInt16)
 }
 

@@ -184,8 +184,8 @@ private struct EngineReply: Decodable {
     var errCode: Int?
     var description: String?
 
-    /// Whether the servers have not formed their cluster yet: no leader, or too few for that many
-    /// replicas (`JSClusterNoPeersErrF`).
+    /// The servers have not formed their cluster yet: no leader, or too few for that many replicas
+    /// (`JSClusterNoPeersErrF`).
     var isTemporary: Bool { code == 503 || errCode == 10_005 }
   }
 

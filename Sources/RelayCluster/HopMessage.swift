@@ -105,7 +105,7 @@ extension HopItem: BinaryCodable {
 }
 
 extension Effect {
-  /// Whether another node may perform it: effects on a stream.
+  /// True for effects on a stream, which another node may perform.
   package var mayHop: Bool {
     switch self {
     case .respond, .answer, .hello, .send, .sendEmpty, .sendKeepAlive, .checkQueue, .close: true

@@ -87,15 +87,14 @@ package final class HopPort: Sendable {
     arrivals.port.withLock { $0.port = self }
   }
 
-  /// Whether no other node can have claimed this node's stripes: the lease holds, and since its
+  /// True while no other node can have claimed this node's stripes: the lease holds, and since its
   /// last lapse this node has looked.
   package var isLeaseHeld: Bool {
     ClusterJournal.clock.milliseconds < leaseEnd.load(ordering: .relaxed)
       && lookedAfter.load(ordering: .relaxed) == leases.load(ordering: .relaxed)
   }
 
-  /// Whether phones may be sent to. Not after a standstill that may have cost the stripes, until
-  /// this node has looked.
+  /// False after a standstill that may have cost the stripes, until this node has looked.
   package var maySend: Bool { standstill.withLock { !$0.isStill(at: ClusterJournal.clock) } }
 
   /// Advances the clock; nil at the end.

@@ -180,7 +180,7 @@ package struct ClusterView: Sendable {
     !node.report.isDraining && node.report.form == NodeReport.form && !isBehind(node)
   }
 
-  /// Whether a node reports a stripe that another has claimed since: it is dead, or does not know
+  /// True if another node has claimed a stripe that this one reports: it is dead, or does not know
   /// yet.
   private func isBehind(_ node: Node) -> Bool {
     node.report.holdings.contains { holding(of: Int($0.stripe))?.node.run != node.run }
@@ -231,7 +231,7 @@ package struct ClusterView: Sendable {
     return .offer(stripe, to: least.run)
   }
 
-  /// Whether a node is about to claim it.
+  /// True if a node is about to claim it.
   private func isVacant(_ stripe: Int) -> Bool {
     routes[stripe] == .nobody && !unread.contains(stripe)
   }

@@ -1,7 +1,7 @@
 package import Primitives
 
-/// Whether the process stood still so long that its lease, renewed every third of its length, may
-/// have run out: it must look at the cluster before it sends anything. A value.
+/// Detects that the process stood still so long that its lease, renewed every third of its length,
+/// may have run out: it must look at the cluster before it sends anything. A value.
 package struct Standstill: Hashable, Sendable {
   private let length: Interval
   /// The last turn; nil before the start and after the end.
@@ -19,7 +19,7 @@ package struct Standstill: Hashable, Sendable {
 
   private func hasStopped(at now: Instant) -> Bool { turnAt.map { now - $0 >= length } ?? false }
 
-  /// What was seen since that standstill was handled.
+  /// The node has handled all it saw since that standstill.
   package mutating func looked(after count: Int) { lookedAfter = max(lookedAfter, count) }
 
   package func isStill(at now: Instant) -> Bool { lookedAfter < count || hasStopped(at: now) }

@@ -7,7 +7,7 @@ package struct StripeContents: Sendable {
   /// A snapshot being read. It counts once complete: only then is what it replaces purged.
   private var draft: (state: StripeState, first: UInt64, parts: UInt32, bytes: Int)?
   private let empty: StripeState
-  /// Whether no message up to the last is missing, other than those that a later snapshot replaces.
+  /// False if a message up to the last is missing that no later snapshot replaces.
   package private(set) var isWhole = true
   /// The last message read, and its writer.
   package private(set) var last: UInt64 = 0

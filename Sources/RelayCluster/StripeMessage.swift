@@ -52,7 +52,7 @@ package struct StripeMessage: Hashable, Sendable {
   }
 
   static let form: UInt8 = 3
-  /// What the engine stores beside the bytes: subject, headers, its own data.
+  /// Added by the engine to each message: subject, headers, its own data.
   static let overheadBytes = 160
 
   package var head: Head

@@ -34,7 +34,7 @@ package struct StripeState: Sendable {
 
   private var devices: [DeviceID: StoredDevice] = [:]
   private var apps: [BudgetKey: StoredApp] = [:]
-  /// What they have used, removed apps included.
+  /// Used budgets, those of removed apps included.
   private var budgets: [BudgetKey: RateLimit.State] = [:]
   private var aliases: [DeviceToken: OwnToken] = [:]
   private var notifications: [UInt64: StoredNotification] = [:]

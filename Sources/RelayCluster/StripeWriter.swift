@@ -3,15 +3,15 @@ package import Primitives
 import RelayCore
 import RelayRecording
 
-/// What waits for one stripe, what is on its way, and what is stored. A value. While a batch is on
-/// its way, the next one collects: the slower the engine, the larger the batches.
+/// Writes one stripe: entries that wait, the message on its way, the stored state. A value. While a
+/// batch is on its way, the next one collects: the slower the engine, the larger the batches.
 ///
 /// 1. A record settles once: persisted when the engine has it or it is no longer needed; failed
 ///    when its fate is unknown for `patience`, or another node owns the stripe.
 /// 2. A record that settled as failed and is stored after all is forgotten by the next batch.
 /// 3. The state is made by the messages that the engine has.
 package struct StripeWriter: Sendable {
-  /// Who hears the outcome of an entry.
+  /// The receiver of an entry's outcome.
   package enum Ticket: Hashable, Sendable {
     /// A shard's record, by its place in the line.
     case record(shard: Int, place: UInt64)
@@ -77,7 +77,7 @@ package struct StripeWriter: Sendable {
   private var stamp: Stamp
   package private(set) var subject: SubjectWriter
   package private(set) var contents: StripeContents
-  /// Whether the engine has stored a message: until then another node may own the stripe.
+  /// True once the engine has stored a message: until then another node may own the stripe.
   package private(set) var isOurs = false
   /// In order of arrival; nil where no longer needed, but never at the front.
   private var waiting: Deque<Waiting?> = []
@@ -133,7 +133,7 @@ package struct StripeWriter: Sendable {
     return due == .never ? nil : due
   }
 
-  /// What the engine has not confirmed yet.
+  /// Entries that the engine has not confirmed yet.
   package struct Lag: Hashable, Sendable {
     /// Awaited entries, on their way and behind.
     package var entries = 0
@@ -301,13 +301,13 @@ package struct StripeWriter: Sendable {
       || isTight && (bytes >= room / 64 || hasShrunk)
   }
 
-  /// Whether an eighth of the last snapshot is obsolete, so that another one makes room. Forgets
-  /// are too small to ever make one due by bytes.
+  /// True if an eighth of the last snapshot is obsolete, so that another one makes room. Forgets
+  /// are too small to make one due by bytes.
   private var hasShrunk: Bool {
     contents.state.notificationCount < contents.snapshotCount - contents.snapshotCount / 8
   }
 
-  /// Whether there is barely room for another snapshot, which is no larger than what it replaces,
+  /// True if there is barely room for another snapshot, which is no larger than what it replaces,
   /// and one more message.
   private var isTight: Bool {
     guard let room = configuration.roomBytes else { return false }
@@ -315,7 +315,7 @@ package struct StripeWriter: Sendable {
     return 2 * (bytes + configuration.messageBytes) >= room
   }
 
-  /// Whether to refuse more: the next snapshot would not have room, and a full stream takes none.
+  /// Refuses more: the next snapshot would not have room, and a full stream takes none.
   package var isFull: Bool { isTight && !isSnapshotDue }
 
   /// Forgets records that were called failed and are stored after all.

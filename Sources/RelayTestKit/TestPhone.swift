@@ -21,7 +21,7 @@ public struct ReceivedPush: Equatable, Sendable {
   public let topic: String
   /// `visible` or `silent`.
   public let kind: String
-  /// What triggered it: `direct`, `piggyback`, `connect`, `refill`, `hold` or `resend`.
+  /// The trigger: `direct`, `piggyback`, `connect`, `refill`, `hold` or `resend`.
   public let via: String
   /// The payload's JSON text.
   public let payload: String

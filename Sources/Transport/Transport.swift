@@ -47,7 +47,7 @@ package final class Transport {
 
   package var peerHasClosed: Bool { isSecure && tls?.phase == .peerClosed }
 
-  /// Whether received bytes wait for the next turn: then `receive` again, even without input.
+  /// Received bytes wait for the next turn: then `receive` again, even without input.
   package var hasUnread: Bool { unread.readableBytes > 0 }
 
   package func start() throws(TransportError) {

@@ -10,7 +10,7 @@ enum Console {
     write(Array((line + "\n").utf8), to: .standardOutput)
   }
 
-  /// Writes a line of results; false if nobody reads them any more.
+  /// Writes a line of results; false if the reader has gone.
   static func tell(_ line: String) -> Bool {
     write(Array((line + "\n").utf8), to: .standardOutput)
   }

@@ -36,7 +36,7 @@ struct PhonePlayer: Sendable {
         }
       }
       group.addTask {
-        // Nobody reads the output: there is no reason to go on.
+        // The output has no reader any more: there is no reason to go on.
         for await _ in silence { throw Finished() }
       }
       group.addTask {

@@ -52,8 +52,8 @@ package struct Certificate: Sendable, Equatable {
 
   // MARK: What it says
 
-  /// Whether the alternative names have this host name (literally, patterns do not match) or IP
-  /// address.
+  /// Looks up a host name (literally, patterns do not match) or IP address in the alternative
+  /// names.
   package func isFor(hostName name: String) -> Bool {
     defer { ErrorQueue.clear() }
     guard !name.isEmpty, !name.utf8.contains(0) else { return false }
@@ -102,7 +102,7 @@ package struct Certificate: Sendable, Equatable {
     return X509_check_private_key(handle.pointer, key.key.pointer) == 1
   }
 
-  /// Whether the other one issued it: by name and by signature.
+  /// Checks name and signature of the issuer.
   package func isIssued(by issuer: Certificate) -> Bool {
     defer { ErrorQueue.clear() }
     let key = X509_get0_pubkey(issuer.handle.pointer)

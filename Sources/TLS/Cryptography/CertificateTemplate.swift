@@ -28,7 +28,7 @@ package struct CertificateTemplate: Sendable {
     }
   }
 
-  /// What a key may be used for (RFC 5280, section 4.2.1.12).
+  /// The use of a key (RFC 5280, section 4.2.1.12).
   package enum Purpose: Sendable {
     case server
     case client

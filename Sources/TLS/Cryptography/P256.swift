@@ -105,7 +105,7 @@ package enum P256 {
     let point: [UInt8]
     let key: OpenSSLKey
 
-    /// What precedes the point in a SubjectPublicKeyInfo (RFC 5480, section 2).
+    /// Precedes the point in a SubjectPublicKeyInfo (RFC 5480, section 2).
     private static let prefix = DER.sequence(
       DER.sequence(P256.algorithm.der, P256.curve.der),
       DER.bitString([UInt8](repeating: 0, count: pointLength))

@@ -28,7 +28,7 @@ actor LoadTally {
     for delay in delays { Self.record(delay, in: &delivering) }
   }
 
-  /// Whether more is to come: throttled pushes may take an hour.
+  /// Throttled pushes may take an hour.
   var isWaiting: Bool { deliveredCount < acceptedVisible }
 
   private static func record(_ microseconds: Int, in histogram: inout Histogram<UInt64>) {
