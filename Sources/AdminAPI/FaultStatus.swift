@@ -9,6 +9,10 @@ package struct FaultStatus: Codable, Sendable {
     package var device: String?
     package var token: String?
     package var kind: String?
+
+    package init(topic: String?, device: String?, token: String?, kind: String?) {
+      (self.topic, self.device, self.token, self.kind) = (topic, device, token, kind)
+    }
   }
 
   /// The detail of an action: a text, or only `true`.
