@@ -190,7 +190,8 @@ import Testing
         ),
         (
           .asked(
-            .connected, app.phone.credential, from: ConnectionID(loop: 0, connection: 9, stream: 1)),
+            .connected, app.phone.credential,
+            from: ConnectionID(loop: 0, connection: 9, stream: 1)),
           fixture.now
         ),
       ] + pushes.map { (.submitted($0, from: fixture.newRequest()), fixture.now) }
