@@ -113,7 +113,7 @@ public struct HashIndex: Sendable {
 }
 
 /// Multilinear hashes with keys that only this process knows, for hot paths: two different keys
-/// collide with a chance of one in 2^32, whoever chose them (Lemire and Kaser, "Strongly universal
+/// collide with a chance of one in 2^32, even on purpose (Lemire and Kaser, "Strongly universal
 /// string hashing is fast", 2014).
 @frozen
 public struct KeyedHash: Sendable {

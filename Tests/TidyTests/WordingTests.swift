@@ -11,6 +11,19 @@ private func broken(
   }
 }
 
+/// Comments in words that a reader from elsewhere has to read twice.
+private func oddComments(path: String, text: String) -> [String] {
+  text.split(separator: "\n", omittingEmptySubsequences: false).enumerated().compactMap { line in
+    let comment = line.element.drop { $0 == " " }
+    guard comment.hasPrefix("//") else { return nil }
+    let words = comment.split { !$0.isLetter }
+    guard words.first == "What" || words.contains("anew") || words.contains("whoever") else {
+      return nil
+    }
+    return "\(path):\(line.offset + 1): say it plainly: a noun or a verb first, no riddles"
+  }
+}
+
 @Suite("Wording") struct WordingTests {
   @Test func theSourcesKeepTheRules() throws {
     for file in try Repository.sources() {
@@ -35,6 +48,22 @@ private func broken(
       }
       #expect(needed, "\(exception.path) no longer needs its exception (\(exception.reason))")
     }
+  }
+
+  @Test func commentsAreInPlainWords() throws {
+    for file in try Repository.sources() {
+      for sentence in oddComments(path: file.path, text: file.text) { Issue.record("\(sentence)") }
+    }
+    #expect(oddComments(path: "X", text: "let a = 1 // the rest\n  /// Reads it again.\n").isEmpty)
+    for line in ["/// What is left of it.", "  // Begins anew.", "/// For whoever asks."] {
+      #expect(oddComments(path: "X", text: line).count == 1, "\(line)")
+    }
+  }
+
+  @Test func functionsHaveNamesThatSayWhatTheyDo() throws {
+    let text = try Repository.sources().map { SourceText($0.text).lines.joined(separator: "\n") }
+    let vague = text.joined(separator: "\n").matches(of: /func (?:take|note)(?:[A-Z]\w*)?\b/)
+    #expect(vague.count <= 10, "\(vague.map(\.output)): name them by their meaning")
   }
 
   @Test(arguments: [
