@@ -5,18 +5,16 @@ extension ClientHandler {
   func perform(_ commands: [ClientCommand]) {
     for command in commands {
       switch command {
-      case .awaitReady(let box): awaitReady(box)
-      case .request(let head, let body, let box): request(head, body, box)
-      case .open(let head, let box): open(head, box)
+      case .open(let head, let body, let box): open(head, body, box)
       case .write(let bytes, let box): write(bytes, box)
       case .finish(let box):
         if let id = streamIDs[ObjectIdentifier(box)] { transport.http2.finish(id) }
-      case .abandonRequest(let box):
-        if let id = requests.first(where: { $0.value.box === box })?.key { giveUp(id, .cancelled) }
-      case .abandonStream(let box):
+      case .abandon(let box):
         if let id = streamIDs[ObjectIdentifier(box)] { giveUp(id, .cancelled) }
       case .resumeReading: resumeReading()
-      case .close(let waiter): close(waiter)
+      case .close(let waiter):
+        close()
+        waiter?.resume()
       }
     }
     flush()
@@ -27,35 +25,13 @@ extension ClientHandler {
     return goAway
   }
 
-  private func awaitReady(_ box: OneShot<Void>) {
-    switch phase {
-    case .connecting(var waiting):
-      waiting.append(box)
-      phase = .connecting(waiting: waiting)
-    case .ready: box.settle(.success(()))
-    case .closed(let error): box.settle(.failure(error))
-    }
-  }
-
-  private func request(_ head: RequestHead, _ body: [UInt8], _ box: OneShot<ClientResponse>) {
-    guard !box.isSettled else { return }
-    if let refusal { return box.settle(.failure(refusal)) }
-    fill(head)
-    do {
-      let id = try transport.http2.request(self.head, body: body, endStream: true)
-      requests[id] = PendingRequest(box: box, startedTick: tick)
-    } catch {
-      box.settle(.failure(Self.problem(error)))
-    }
-  }
-
-  private func open(_ head: RequestHead, _ box: StreamBox) {
+  private func open(_ head: RequestHead, _ body: [UInt8]?, _ box: StreamBox) {
     var problem = refusal
     if problem == nil {
       fill(head)
       do {
-        let id = try transport.http2.request(self.head, body: nil, endStream: false)
-        streams[id] = OpenStream(box: box, startedTick: tick)
+        let id = try transport.http2.request(self.head, body: body, endStream: body != nil)
+        streams[id] = OpenStream(box: box, isRequest: body != nil, startedTick: tick)
         streamIDs[ObjectIdentifier(box)] = id
       } catch {
         problem = Self.problem(error)
@@ -77,13 +53,8 @@ extension ClientHandler {
     }
   }
 
-  private func close(_ waiter: OneShot<Void>?) {
-    if let waiter { closeWaiters.append(waiter) }
-    if case .closed = phase {
-      for waiter in closeWaiters { waiter.settle(.success(())) }
-      closeWaiters = []
-      return
-    }
+  private func close() {
+    if case .closed = phase { return }
     // Earlier writes leave first; the GOAWAY with the socket's last bytes.
     flush()
     transport.http2.goAway(errorCode: HTTP2ErrorCode.noError, debugData: [])

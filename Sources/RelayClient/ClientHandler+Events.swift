@@ -27,32 +27,19 @@ extension ClientHandler {
     }
   }
 
-  private func becomeReady() {
-    guard case .connecting(let waiting) = phase else { return }
-    phase = .ready
-    for box in waiting { box.settle(.success(())) }
-  }
-
   private func headers(_ id: StreamID, _ range: Range<Int>, endStream: Bool) {
-    if requests[id] != nil {
+    guard let stream = streams[id] else { return }
+    if stream.box.head == nil {
+      stream.box.opened(head(range), isWhole: endStream)
+    } else if endStream {
       // A second block is trailers, which are ignored.
-      if requests[id]?.response.status == 0 {
-        let head = head(range)
-        requests[id]?.response.status = head.status
-        requests[id]?.response.headers = head.headers
-      }
-      if endStream { complete(id) }
-    } else if let stream = streams[id] {
-      if stream.startedTick != nil {
-        streams[id]?.startedTick = nil
-        stream.box.opened(head(range))
-      }
-      if endStream { stream.box.ended(.success(())) }
+      stream.box.ended(.success(()))
     }
+    if endStream || !stream.isRequest { streams[id]?.startedTick = nil }
   }
 
-  private func head(_ range: Range<Int>) -> StreamBox.Head {
-    var head = StreamBox.Head(status: 0, headers: ClientHeaders())
+  private func head(_ range: Range<Int>) -> ClientResponse {
+    var head = ClientResponse(status: 0, headers: ClientHeaders(), body: [])
     let session = transport.http2
     let arena = session.arena
     let fields = session.fields
@@ -70,22 +57,16 @@ extension ClientHandler {
   }
 
   private func data(_ id: StreamID, _ bytes: Range<Int>, endStream: Bool) {
-    if let request = requests[id] {
-      guard request.response.body.count + bytes.count <= options.maximumResponseBytes else {
-        giveUp(id, .responseTooLarge(limitBytes: options.maximumResponseBytes))
-        return
+    guard let stream = streams[id] else { return }
+    if !bytes.isEmpty, stream.box.received(transport.http2.arena[bytes]) {
+      guard !stream.isRequest else {
+        return giveUp(id, .responseTooLarge(limitBytes: options.maximumResponseBytes))
       }
-      requests[id]?.response.body.append(contentsOf: transport.http2.arena[bytes])
-      if endStream { complete(id) }
-    } else if let stream = streams[id] {
-      if !bytes.isEmpty, stream.box.received(transport.http2.arena[bytes]) { pauseReading() }
-      if endStream { stream.box.ended(.success(())) }
+      pauseReading()
     }
-  }
-
-  private func complete(_ id: StreamID) {
-    guard let request = requests.removeValue(forKey: id) else { return }
-    request.box.settle(.success(request.response))
+    guard endStream else { return }
+    streams[id]?.startedTick = nil
+    stream.box.ended(.success(()))
   }
 
   private func drained(_ id: StreamID) {
@@ -95,16 +76,13 @@ extension ClientHandler {
   }
 
   private func closed(_ id: StreamID, _ errorCode: UInt32) {
+    guard let stream = streams[id] else { return }
     let error = goAway ?? .streamReset(errorCode: errorCode)
-    if let request = requests.removeValue(forKey: id) { request.box.settle(.failure(error)) }
-    if let stream = streams[id] {
-      stream.box.ended(errorCode == 0 ? .success(()) : .failure(error))
-      drop(id, stream.box)
-    }
+    stream.box.ended(errorCode == 0 && !stream.isRequest ? .success(()) : .failure(error))
+    drop(id, stream.box)
   }
 
   func giveUp(_ id: StreamID, _ error: ClientError) {
-    requests.removeValue(forKey: id)?.box.settle(.failure(error))
     if let stream = streams[id] {
       stream.box.ended(.failure(error))
       drop(id, stream.box)

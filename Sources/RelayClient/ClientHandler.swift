@@ -17,20 +17,16 @@ final class ClientHandler: ChannelInboundHandler {
   typealias OutboundOut = ByteBuffer
 
   enum Phase {
-    case connecting(waiting: [OneShot<Void>])
+    case connecting
     case ready
     case closed(ClientError)
   }
 
-  struct PendingRequest {
-    let box: OneShot<ClientResponse>
-    let startedTick: Int64
-    var response = ClientResponse(status: 0, headers: ClientHeaders(), body: [])
-  }
-
   struct OpenStream {
     let box: StreamBox
-    /// nil once the head has arrived.
+    /// Its body is known, and its answer wanted whole.
+    let isRequest: Bool
+    /// nil once the head of a stream, or a request's whole answer, has arrived.
     var startedTick: Int64?
     /// Written into the session and not yet sent.
     var unsentBytes = 0
@@ -40,23 +36,27 @@ final class ClientHandler: ChannelInboundHandler {
   let address: String
   let isSecure: Bool
   let options: ClientOptions
-  var phase = Phase.connecting(waiting: [])
-  var requests: [StreamID: PendingRequest] = [:]
+  /// Of the server's SETTINGS, or of what came instead.
+  let ready: EventLoopPromise<Void>
+  var phase = Phase.connecting
   var streams: [StreamID: OpenStream] = [:]
   var streamIDs: [ObjectIdentifier: StreamID] = [:]
   /// From the server's GOAWAY: the reason of all later failures.
   var goAway: ClientError?
   var head = HeaderBlock()
   var context: ChannelHandlerContext?
-  var closeWaiters: [OneShot<Void>] = []
   /// Whole seconds since the connection was made: the clock of the time limits.
   private(set) var tick: Int64 = 0
   private var ticker: Scheduled<Void>?
   private var events: [HTTP2Event] = []
   private var isReading = true
 
-  init(_ transport: Transport, address: String, isSecure: Bool, options: ClientOptions) {
+  init(
+    _ transport: Transport, address: String, isSecure: Bool, options: ClientOptions,
+    on eventLoop: any EventLoop
+  ) {
     self.transport = transport
+    ready = eventLoop.makePromise()
     self.address = address
     self.isSecure = isSecure
     self.options = options
@@ -135,6 +135,12 @@ final class ClientHandler: ChannelInboundHandler {
     return .connectionLost(problem: "the relay closed it")
   }
 
+  func becomeReady() {
+    guard case .connecting = phase else { return }
+    phase = .ready
+    ready.succeed()
+  }
+
   // MARK: Sending
 
   func flush() {
@@ -208,15 +214,11 @@ final class ClientHandler: ChannelInboundHandler {
     if case .closed = before { return }
     phase = .closed(error)
     ticker?.cancel()
-    if case .connecting(let waiting) = before {
-      for box in waiting { box.settle(.failure(error)) }
-    }
-    for request in requests.values { request.box.settle(.failure(error)) }
+    if case .connecting = before { ready.fail(error) }
     for stream in streams.values {
       stream.box.ended(.failure(error))
       stream.box.closed()
     }
-    requests = [:]
     streams = [:]
     streamIDs = [:]
     closeSocket()
@@ -224,19 +226,13 @@ final class ClientHandler: ChannelInboundHandler {
 
   /// Sends the last bytes (alert or close_notify) and closes the socket.
   private func closeSocket() {
-    let waiters = closeWaiters
-    closeWaiters = []
-    guard let context, context.channel.isActive else {
-      for waiter in waiters { waiter.settle(.success(())) }
-      return
-    }
+    guard let context, context.channel.isActive else { return }
     var last = context.channel.allocator.buffer(capacity: 1024)
     let buffers = LoopBuffers.current(on: context.eventLoop)
     _ = try? transport.flush(into: &last, limitBytes: Self.writeBytes, buffers: &buffers.transport)
     transport.close(into: &last)
     if last.readableBytes > 0 { context.writeAndFlush(wrapOutboundOut(last), promise: nil) }
     context.close(promise: nil)
-    for waiter in waiters { waiter.settle(.success(())) }
   }
 
   // MARK: Time limits
@@ -260,9 +256,6 @@ final class ClientHandler: ChannelInboundHandler {
     }
     let limit = options.timeoutSeconds
     let error = ClientError.timedOut(what: "the answer of \(address)", seconds: limit)
-    for (id, request) in requests where tick - request.startedTick > limit {
-      giveUp(id, error)
-    }
     for (id, stream) in streams {
       guard let started = stream.startedTick, tick - started > limit else { continue }
       giveUp(id, error)

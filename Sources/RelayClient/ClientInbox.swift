@@ -2,15 +2,13 @@ import NIOCore
 import Synchronization
 
 enum ClientCommand: Sendable {
-  case awaitReady(OneShot<Void>)
-  case request(RequestHead, body: [UInt8], OneShot<ClientResponse>)
-  case open(RequestHead, StreamBox)
+  /// With a body it is a request, whose answer is wanted whole.
+  case open(RequestHead, body: [UInt8]?, StreamBox)
   case write([UInt8], StreamBox)
   case finish(StreamBox)
-  case abandonRequest(OneShot<ClientResponse>)
-  case abandonStream(StreamBox)
+  case abandon(StreamBox)
   case resumeReading
-  case close(OneShot<Void>?)
+  case close(CheckedContinuation<Void, Never>?)
 }
 
 /// Commands of tasks to the event loop; those of one wake-up are performed and flushed together.

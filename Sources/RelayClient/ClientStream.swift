@@ -12,7 +12,7 @@ final class StreamOwner: Sendable {
   }
 
   deinit {
-    inbox.send(.abandonStream(box))
+    inbox.send(.abandon(box))
   }
 }
 
@@ -26,7 +26,7 @@ package final class ClientStream: Sendable {
   /// Keeps the connection open while the stream is in use.
   private let connection: RelayClient
 
-  init(_ head: StreamBox.Head, owner: StreamOwner, connection: RelayClient) {
+  init(_ head: ClientResponse, owner: StreamOwner, connection: RelayClient) {
     status = head.status
     headers = head.headers
     self.owner = owner
@@ -89,7 +89,7 @@ package final class ClientStream: Sendable {
 
   /// Ends both directions at once.
   package func cancel() {
-    owner.inbox.send(.abandonStream(owner.box))
+    owner.inbox.send(.abandon(owner.box))
   }
 
   /// Bytes that one write hands over as one.

@@ -39,15 +39,19 @@ package final class RelayClient: Sendable {
   ) async throws(ClientError) -> RelayClient {
     let address = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
     let inbox: ClientInbox
+    let ready: EventLoopFuture<Void>
     do {
-      inbox = try await ClientBootstrap(group: group)
+      (inbox, ready) = try await ClientBootstrap(group: group)
         .connectTimeout(.seconds(options.connectTimeoutSeconds))
         .channelOption(.tcpOption(.tcp_nodelay), value: 1)
         .connect(host: host, port: port) { channel in
           channel.eventLoop.makeCompletedFuture {
-            let handler = try makeHandler(address: address, security: security, options: options)
+            let handler = try makeHandler(
+              address: address, security: security, options: options,
+              on: channel.eventLoop)
             try channel.pipeline.syncOperations.addHandler(handler)
-            return ClientInbox(handler, eventLoop: channel.eventLoop)
+            let inbox = ClientInbox(handler, eventLoop: channel.eventLoop)
+            return (inbox, handler.ready.futureResult)
           }
         }
     } catch let error as TLSError {
@@ -56,9 +60,15 @@ package final class RelayClient: Sendable {
       throw .cannotConnect(address: address, problem: ConnectErrorText.text(error))
     }
     let client = RelayClient(address: address, inbox: inbox, options: options)
-    let ready = OneShot<Void>()
-    inbox.send(.awaitReady(ready))
-    try await ready.value { inbox.send(.close(nil)) }
+    do {
+      try await withTaskCancellationHandler {
+        try await ready.get()
+      } onCancel: {
+        inbox.send(.close(nil))
+      }
+    } catch {
+      throw Task.isCancelled ? .cancelled : error as? ClientError ?? .closed
+    }
     return client
   }
 
@@ -69,11 +79,17 @@ package final class RelayClient: Sendable {
     body: [UInt8] = []
   ) async throws(ClientError) -> ClientResponse {
     guard body.count <= Self.maximumBodyBytes else { throw .requestTooLarge }
-    let box = OneShot<ClientResponse>()
+    let box = StreamBox(readLimitBytes: options.maximumResponseBytes)
     let head = RequestHead(method: method, path: path, headers: headers)
-    inbox.send(.request(head, body: body, box))
-    let inbox = inbox
-    return try await box.value { inbox.send(.abandonRequest(box)) }
+    inbox.send(.open(head, body: body, box))
+    while true {
+      if let answer = box.answer { return try answer.get() }
+      guard !Task.isCancelled else {
+        inbox.send(.abandon(box))
+        throw .cancelled
+      }
+      await box.waitForEnd()
+    }
   }
 
   /// Opens a stream in both directions and waits for the answer's head, whatever its status.
@@ -82,7 +98,7 @@ package final class RelayClient: Sendable {
     method: String, path: String, headers: [(name: String, value: String)] = []
   ) async throws(ClientError) -> ClientStream {
     let box = StreamBox(readLimitBytes: options.unreadStreamBytes)
-    inbox.send(.open(RequestHead(method: method, path: path, headers: headers), box))
+    inbox.send(.open(RequestHead(method: method, path: path, headers: headers), body: nil, box))
     // From here on the stream is reset when its last owner is released.
     let owner = StreamOwner(box: box, inbox: inbox)
     while true {
@@ -96,15 +112,13 @@ package final class RelayClient: Sendable {
 
   /// Ends the connection. Whatever waits fails with `closed`.
   package func close() async {
-    let done = OneShot<Void>()
-    inbox.send(.close(done))
-    _ = try? await done.value {}
+    await withCheckedContinuation { inbox.send(.close($0)) }
   }
 
   private static let maximumBodyBytes = 1 << 20
 
   private static func makeHandler(
-    address: String, security: Security, options: ClientOptions
+    address: String, security: Security, options: ClientOptions, on eventLoop: any EventLoop
   ) throws -> ClientHandler {
     var configuration = HTTP2Configuration()
     configuration.initialWindowSize = 262_144
@@ -117,11 +131,13 @@ package final class RelayClient: Sendable {
     switch security {
     case .plaintext:
       let transport = try Transport(plaintext: .client, configuration: configuration)
-      return ClientHandler(transport, address: address, isSecure: false, options: options)
+      return ClientHandler(
+        transport, address: address, isSecure: false, options: options, on: eventLoop)
     case .tls(let context, let serverName):
       let session = try TLSSession(client: context, serverName: serverName)
       let transport = try Transport(session, role: .client, configuration: configuration)
-      return ClientHandler(transport, address: address, isSecure: true, options: options)
+      return ClientHandler(
+        transport, address: address, isSecure: true, options: options, on: eventLoop)
     }
   }
 }

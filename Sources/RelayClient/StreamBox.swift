@@ -1,14 +1,9 @@
 import Synchronization
 
 /// Bytes between a stream's tasks and the event loop: received and unread, written and not sent.
-/// Both are bounded: above `readLimitBytes` the whole connection stops reading (`isOverfull`) until
-/// the reader catches up; `write` waits.
+/// Both are bounded: above `readLimitBytes` the whole connection stops reading until the reader
+/// catches up, and a request fails; `write` waits.
 final class StreamBox: Sendable {
-  struct Head: Sendable {
-    var status: Int
-    var headers: ClientHeaders
-  }
-
   enum Reading: Sendable {
     case bytes([UInt8], wasOverfull: Bool)
     case end
@@ -18,7 +13,8 @@ final class StreamBox: Sendable {
   }
 
   private struct State {
-    var head: Result<Head, ClientError>?
+    /// Without a body.
+    var head: Result<ClientResponse, ClientError>?
     var received: [UInt8] = []
     var unsentBytes = 0
     /// nil while the response is incomplete.
@@ -66,9 +62,14 @@ final class StreamBox: Sendable {
 
   // MARK: The event loop's side
 
-  func opened(_ head: Head) { update { $0.head = .success(head) } }
+  func opened(_ head: ClientResponse, isWhole: Bool) {
+    update { state in
+      state.head = .success(head)
+      if isWhole { state.ending = .success(()) }
+    }
+  }
 
-  /// Adds bytes; true when the reader has fallen behind.
+  /// Adds bytes; true when there are more than the limit.
   func received(_ bytes: ArraySlice<UInt8>) -> Bool {
     update { state in
       state.received.append(contentsOf: bytes)
@@ -97,9 +98,21 @@ final class StreamBox: Sendable {
 
   // MARK: The caller's side
 
-  var head: Result<Head, ClientError>? { state.withLock { $0.head } }
+  var head: Result<ClientResponse, ClientError>? { state.withLock { $0.head } }
 
   func waitForHead() async { await wait { $0.head != nil } }
+
+  /// The whole answer; nil while it is incomplete.
+  var answer: Result<ClientResponse, ClientError>? {
+    state.withLock { state in
+      guard let ending = state.ending, let head = state.head else { return nil }
+      return ending.flatMap { _ in head }.map { head in
+        ClientResponse(status: head.status, headers: head.headers, body: state.received)
+      }
+    }
+  }
+
+  func waitForEnd() async { await wait { $0.ending != nil } }
 
   func read() -> Reading {
     state.withLock { state in
