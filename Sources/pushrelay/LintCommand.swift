@@ -44,8 +44,7 @@ struct LintCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let verdict = verdict(
-      on: try await StandardInput.payload(file, "a file with a payload"))
+    let verdict = verdict(on: try StandardInput.payload(file, "a file with a payload"))
     if json {
       try Console.say(json: verdict)
     } else {

@@ -68,7 +68,7 @@ struct SendCommand: AsyncParsableCommand {
   @OptionGroup var connection: ConnectionOptions
 
   func run() async throws {
-    let payload = try await StandardInput.payload(file, "a .json or .apns file")
+    let payload = try StandardInput.payload(file, "a .json or .apns file")
     let request = try makeRequest(payload, now: WallClock.now)
     let providerToken =
       certificate == nil
