@@ -34,24 +34,16 @@ struct CertsCommand: AsyncParsableCommand {
 
     @OptionGroup var files: StateOptions
 
-    private struct Report: Encodable {
-      var ca: String
-      var server: String
-      var serverKey: String
-      var names: [String]
-      var done: [String]
-    }
-
     func run() async throws {
       let certificates = CertificateFiles(directory: files.state)
       let names = CertificateFiles.localNames(and: name)
       let actions = try certificates.ensure(names: names, now: WallClock.now.milliseconds)
       if json {
-        return try Console.say(
-          json: Report(
-            ca: certificates.authorityCertificate, server: certificates.serverCertificate,
-            serverKey: certificates.serverKey, names: names,
-            done: actions.map { String(describing: $0) }))
+        return try Console.say(object: [
+          "ca": certificates.authorityCertificate, "server": certificates.serverCertificate,
+          "serverKey": certificates.serverKey, "names": names,
+          "done": actions.map { String(describing: $0) },
+        ])
       }
       Console.say(table: [
         ["ca", certificates.authorityCertificate], ["server", certificates.serverCertificate],
@@ -103,12 +95,6 @@ struct CertsCommand: AsyncParsableCommand {
 
     @OptionGroup var files: StateOptions
 
-    private struct Report: Encodable {
-      var certificate: String
-      var key: String
-      var topics: [String]
-    }
-
     func run() async throws {
       let now = WallClock.now.milliseconds
       let authority = try CertificateFiles(directory: files.state).authority(now: now)
@@ -122,7 +108,7 @@ struct CertsCommand: AsyncParsableCommand {
       try PrivateFile.write(Array(identity.privateKey.utf8), to: stem + ".key")
       try PrivateFile.write(Array(identity.certificate.utf8), to: out, mode: 0o644)
       if json {
-        return try Console.say(json: Report(certificate: out, key: stem + ".key", topics: topic))
+        return try Console.say(object: ["certificate": out, "key": stem + ".key", "topics": topic])
       }
       Console.say(table: [
         ["certificate", out], ["key", stem + ".key"], ["topics", topic.joined(separator: " ")],

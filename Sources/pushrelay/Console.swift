@@ -24,6 +24,10 @@ enum Console {
     write(Array((line + "\n").utf8), to: .standardError)
   }
 
+  static func say(object value: JSONObject) throws {
+    say(bytes: try JSONText.bytes(value))
+  }
+
   static func say(json value: some Encodable) throws {
     say(bytes: try JSONText.bytes(value))
   }

@@ -54,47 +54,30 @@ struct FaultCommand: AsyncParsableCommand {
     var duration: String?
     @OptionGroup var common: AdminOptions
 
-    private struct Body: Encodable {
-      struct Rate: Encodable {
-        var over: Int
-        var per: String
-      }
-
-      struct When: Encodable {
-        var skip: Int?
-        var times: Int?
-        var probability: Double?
-        var rate: Rate?
-      }
-
-      var at: String
-      var `do`: [String: FaultStatus.Detail]
-      var match: FaultStatus.Match
-      var when: When
-      var seed: Int64?
-      var `for`: String?
-    }
-
     func run() async throws {
       let parts = action.split(separator: "=", maxSplits: 1).map(String.init)
       guard let word = parts.first else { throw ValidationError("say what goes wrong") }
-      let body = Body(
-        at: place, do: [word: parts.count > 1 && parts[1] != "true" ? .text(parts[1]) : .flag],
-        match: .init(topic: topic, device: device, token: token, kind: kind),
-        when: .init(skip: skip, times: times, probability: probability, rate: try rate()),
-        seed: seed, for: duration)
+      let detail = parts.count > 1 && parts[1] != "true" ? FaultStatus.Detail.text(parts[1]) : .flag
+      let match = FaultStatus.Match(topic: topic, device: device, token: token, kind: kind)
+      let when: JSONObject = [
+        "skip": skip, "times": times, "probability": probability, "rate": try rate(),
+      ]
+      let body: JSONObject = [
+        "at": place, "do": [word: detail], "match": match, "when": when, "seed": seed,
+        "for": duration,
+      ]
       let fault = try await common.ask(
         FaultStatus.self, .PUT, "/v1/faults/\(name)", body: try JSONText.bytes(body))
       if let fault { FaultCommand.show([fault]) }
     }
 
-    private func rate() throws -> Body.Rate? {
+    private func rate() throws -> JSONObject? {
       guard let over else { return nil }
       let parts = over.split(separator: "/")
       guard parts.count == 2, let count = Int(parts[0]) else {
         throw ValidationError("'\(over)' is not a rate such as 100/1m")
       }
-      return Body.Rate(over: count, per: String(parts[1]))
+      return ["over": count, "per": String(parts[1])]
     }
   }
 

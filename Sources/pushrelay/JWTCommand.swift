@@ -32,19 +32,13 @@ struct JWTCommand: AsyncParsableCommand {
 
   @OptionGroup var files: StateOptions
 
-  private struct Report: Encodable {
-    var token: String
-    var keyId: String
-    var teamId: String
-    var issuedAt: Int64
-  }
-
   func run() async throws {
     let signer = try SigningKey.signer(in: files.keys, keyID: key, topic: topic)
     let moment = issuedAt ?? WallClock.now.milliseconds / 1000
     let token = try signer.token(issuedAtSeconds: moment)
     guard json else { return Console.say(token) }
-    try Console.say(
-      json: Report(token: token, keyId: signer.keyID, teamId: signer.teamID, issuedAt: moment))
+    try Console.say(object: [
+      "token": token, "keyId": signer.keyID, "teamId": signer.teamID, "issuedAt": moment,
+    ])
   }
 }

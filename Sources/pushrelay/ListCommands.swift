@@ -111,12 +111,6 @@ struct ResetCommand: AsyncParsableCommand {
   var all = false
   @OptionGroup var common: AdminOptions
 
-  private struct Body: Encodable {
-    var topic: String?
-    var device: String?
-    var all: Bool?
-  }
-
   func validate() throws {
     guard [topic != nil, device != nil, all].count(where: { $0 }) == 1 else {
       throw ValidationError("say one of --topic, --device and --all")
@@ -124,7 +118,7 @@ struct ResetCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let body = Body(topic: topic, device: device, all: all ? true : nil)
+    let body: JSONObject = ["topic": topic, "device": device, "all": all ? true : nil]
     try await common.call(.POST, "/v1/reset", body: try JSONText.bytes(body))
   }
 }

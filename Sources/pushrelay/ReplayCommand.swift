@@ -96,7 +96,7 @@ extension ReplayCommand {
     try replay.run(observe: observe)
     let took = begin.duration(to: .now)
     if json {
-      try Console.say(json: Report(replay, took))
+      try show(json: replay, took)
     } else {
       show(replay, took)
     }
@@ -128,39 +128,15 @@ extension ReplayCommand {
     return "without a last word: whoever recorded was killed, or records still"
   }
 
-  private struct Report: Encodable {
-    struct Difference: Encodable {
-      var shard: UInt16
-      var batch: UInt64
-      var at: String
-      var event: String
+  private func show(json replay: Replay, _ took: Duration) throws {
+    let differences: [JSONObject] = replay.summary.differences.map {
+      ["shard": $0.shard, "batch": $0.batch, "at": $0.at.iso8601, "event": $0.event.name]
     }
-    var events: Int
-    var batches: Int
-    var shards: Int
-    var seconds: Double
-    var cutBytes: Int
-    var differences: [Difference]
-
-    init(_ replay: Replay, _ took: Duration) {
-      events = replay.summary.events
-      batches = replay.summary.batches
-      shards = replay.shards.count
-      seconds = took / .seconds(1)
-      cutBytes = replay.summary.cutBytes
-      differences = replay.summary.differences.map {
-        Difference(shard: $0.shard, batch: $0.batch, at: $0.at.iso8601, event: $0.event.name)
-      }
-    }
-  }
-
-  private struct Line: Encodable {
-    var shard: UInt16
-    var batch: UInt64
-    var at: String
-    var event: String
-    var detail: String
-    var effects: [String]
+    try Console.say(object: [
+      "events": replay.summary.events, "batches": replay.summary.batches,
+      "shards": replay.shards.count, "seconds": took / .seconds(1),
+      "cutBytes": replay.summary.cutBytes, "differences": differences,
+    ])
   }
 
   private func show(json step: Replay.Step) {
@@ -182,10 +158,10 @@ extension ReplayCommand {
       guard case .log(let event) = effect else { return nil }
       return "\(event.uniqueID) \(event.step)"
     }
-    try? Console.say(
-      json: Line(
-        shard: step.shard, batch: step.batch, at: step.at.iso8601, event: step.event.name,
-        detail: detail, effects: steps))
+    try? Console.say(object: [
+      "shard": step.shard, "batch": step.batch, "at": step.at.iso8601, "event": step.event.name,
+      "detail": detail, "effects": steps,
+    ])
   }
 
   private func show(_ steps: [DeliveryEvent], of id: UniqueID) throws {

@@ -164,20 +164,12 @@ struct SendCommand: AsyncParsableCommand {
     return (try? JSONDecoder().decode(Root.self, from: Data(payload)))?.bundle
   }
 
-  private struct Report: Encodable {
-    var status: Int
-    var apnsId: String?
-    var apnsUniqueId: String?
-    var reason: String?
-    var timestamp: Int64?
-  }
-
   private func report(_ answer: PushAnswer) throws {
     if json {
-      try Console.say(
-        json: Report(
-          status: answer.status, apnsId: answer.id, apnsUniqueId: answer.uniqueID,
-          reason: answer.reason, timestamp: answer.timestamp))
+      try Console.say(object: [
+        "status": answer.status, "apnsId": answer.id, "apnsUniqueId": answer.uniqueID,
+        "reason": answer.reason, "timestamp": answer.timestamp,
+      ])
     } else {
       var rows = [["status", String(answer.status)]]
       if let id = answer.id { rows.append(["apns-id", id]) }

@@ -46,30 +46,14 @@ struct WaitCommand: AsyncParsableCommand {
   var timeout = "10s"
   @OptionGroup var common: AdminOptions
 
-  private struct Body: Encodable {
-    struct Expect: Encodable {
-      var what: String
-      var push: String?
-      var device: String?
-      var topic: String?
-      var kind: String?
-      var via: String?
-      var count: Int
-      var never: Bool
-    }
-
-    var expect: Expect
-    var within: String?
-    var advance: Bool
-    var timeout: String
-  }
-
   func run() async throws {
-    let body = Body(
-      expect: .init(
-        what: what, push: push, device: device, topic: topic, kind: kind, via: via, count: count,
-        never: never),
-      within: within, advance: advance, timeout: timeout)
+    let expect: JSONObject = [
+      "what": what, "push": push, "device": device, "topic": topic, "kind": kind, "via": via,
+      "count": count, "never": never,
+    ]
+    let body: JSONObject = [
+      "expect": expect, "within": within, "advance": advance, "timeout": timeout,
+    ]
     let bytes = try JSONText.bytes(body)
     guard let met = try await common.ask(WaitAnswer.self, .POST, "/v1/wait", body: bytes) else {
       return
