@@ -51,7 +51,7 @@ struct DemoCommand: AsyncParsableCommand {
     let relay = try Relay(
       configuration: configuration, logger: logger, onLife: { onLife.yield($0) },
       onReady: { isReady.yield($0) })
-    let story = DemoStory(command: self, addresses: addresses, pages: pages, life: life)
+    let story = Work { try await tell(addresses, pages, life) }
     let cockpit = Cockpit(
       relay: relay, configuration: configuration, logger: logger,
       onReady: { isAdministered.yield($0) })
@@ -61,5 +61,24 @@ struct DemoCommand: AsyncParsableCommand {
         service: story, successTerminationBehavior: .gracefullyShutdownGroup,
         failureTerminationBehavior: .gracefullyShutdownGroup),
     ])
+  }
+
+  private func tell(
+    _ addresses: AsyncStream<Relay.Addresses>,
+    _ pages: AsyncStream<RelayConfiguration.Endpoint?>, _ life: AsyncStream<DeliveryEvent>
+  ) async throws {
+    guard let addresses = await addresses.first(where: { _ in true }) else { return }
+    var story = try await DemoStory(state: state, addresses: addresses, life: life)
+    try await story.directAndHeld()
+    try await story.piggyback()
+    try await story.offline()
+    try await story.printCurl()
+    guard !exit else { return }
+    if let page = await pages.first(where: { _ in true }) ?? nil {
+      let token = try AdminToken.read(Cockpit.tokenPath(state: state))
+      Console.say("\nThe page that shows all of it: http://\(page)/#token=\(token)")
+    }
+    Console.say("\nThe relay stays up. Ctrl-C ends it.")
+    try? await gracefulShutdown()
   }
 }

@@ -1,54 +1,14 @@
 import ArgumentParser
-import Cockpit
 import DeviceLink
 import Primitives
 import ProviderCredentials
 import RelayClient
 import RelayCore
 import RelayServer
-import RelaySetup
-import ServiceLifecycle
 
 /// The demo: lines about the relay come from its own log of each notification's life, lines about
 /// the phone from the phone's stream.
-struct DemoStory: Service {
-  let command: DemoCommand
-  let addresses: AsyncStream<Relay.Addresses>
-  let pages: AsyncStream<RelayConfiguration.Endpoint?>
-  let life: AsyncStream<DeliveryEvent>
-
-  private static let topic = "com.example.news"
-
-  func run() async throws {
-    try await cancelWhenGracefulShutdown {
-      do {
-        try await tell()
-      } catch  where Task.isCancelled {
-        // Ctrl-C in the middle of the story.
-      }
-    }
-  }
-
-  private func tell() async throws {
-    var waiting = addresses.makeAsyncIterator()
-    guard let addresses = await waiting.next() else { return }
-    var scene = try await DemoScene(command: command, addresses: addresses, life: life)
-    try await scene.directAndHeld()
-    try await scene.piggyback()
-    try await scene.offline()
-    try await scene.printCurl()
-    guard !command.exit else { return }
-    var pages = pages.makeAsyncIterator()
-    if let page = await pages.next() ?? nil {
-      let token = try AdminToken.read(Cockpit.tokenPath(state: command.state))
-      Console.say("\nThe page that shows all of it: http://\(page)/#token=\(token)")
-    }
-    Console.say("\nThe relay stays up. Ctrl-C ends it.")
-    try? await gracefulShutdown()
-  }
-}
-
-struct DemoScene {
+struct DemoStory {
   private let addresses: Relay.Addresses
   private let state: String
   private let provider: RelayClient
@@ -62,19 +22,19 @@ struct DemoScene {
   private var names: [UniqueID: String] = [:]
   private var pushCount = 0
 
-  static let topic = "com.example.news"
+  private static let topic = "com.example.news"
   private static let habits = DeviceListener.Habits(outcome: .newData)
 
   init(
-    command: DemoCommand, addresses: Relay.Addresses, life: AsyncStream<DeliveryEvent>
+    state: String, addresses: Relay.Addresses, life: AsyncStream<DeliveryEvent>
   ) async throws {
     self.addresses = addresses
-    state = command.state
+    self.state = state
     self.life = life.makeAsyncIterator()
-    let connection = try ConnectionOptions.parse(["--state", command.state])
+    let connection = try ConnectionOptions.parse(["--state", state])
     provider = try await connection.connect(to: addresses.provider)
     phone = try await connection.connect(to: addresses.device)
-    let keys = ProviderKeyDirectory(path: command.state + "/keys")
+    let keys = ProviderKeyDirectory(path: state + "/keys")
     providerToken = try SigningKey.signer(in: keys, keyID: nil, topic: Self.topic)
       .token(issuedAtSeconds: WallClock.now.milliseconds / 1000)
     let api = DeviceAPI(phone)

@@ -6,7 +6,6 @@ public import Primitives
 import RelayClient
 import RelayCore
 import RelaySetup
-import ServiceLifecycle
 
 extension Power: ExpressibleByArgument {}
 extension Screen: ExpressibleByArgument {}
@@ -239,34 +238,18 @@ struct DeviceCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await Services.run([.leading(DeviceService(command: self))])
-  }
-}
-
-/// All devices of one command, until each has what it waited for or a signal comes.
-private struct DeviceService: Service {
-  let command: DeviceCommand
-
-  func run() async throws {
-    try await cancelWhenGracefulShutdown {
-      do {
-        try await play()
-      } catch  where Task.isCancelled {
-        // Ctrl-C: any error is due to it.
-      }
-    }
+    try await Services.run([.leading(Work { try await play() })])
   }
 
+  /// Plays all devices until each has what it waited for.
   private func play() async throws {
-    guard command.light else { return try await PhonePlayer(command: command).run() }
-    let locks = try DeviceLock.all(of: command, scenario: nil)
+    guard light else { return try await PhonePlayer(command: self).run() }
+    let locks = try DeviceLock.all(of: self, scenario: nil)
     defer { withExtendedLifetime(locks) {} }
-    if let count = command.count {
-      return try await LightFleet(command: command, count: count).run()
-    }
+    if let count { return try await LightFleet(command: self, count: count).run() }
     try await withThrowingTaskGroup(of: Void.self) { group in
-      for name in command.names {
-        group.addTask { try await LightDevice(name: name, command: command).run() }
+      for name in names {
+        group.addTask { try await LightDevice(name: name, command: self).run() }
       }
       // The first failure ends them all; `waitForAll` would wait for the others.
       for try await _ in group {}

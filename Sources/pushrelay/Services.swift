@@ -19,6 +19,23 @@ enum Services {
   }
 }
 
+/// What a command does itself, until it is done or a signal comes.
+struct Work: Service {
+  private let work: @Sendable () async throws -> Void
+
+  init(_ work: @escaping @Sendable () async throws -> Void) { self.work = work }
+
+  func run() async throws {
+    try await cancelWhenGracefulShutdown {
+      do {
+        try await work()
+      } catch  where Task.isCancelled {
+        // Ctrl-C: any error is due to it.
+      }
+    }
+  }
+}
+
 extension ServiceGroupConfiguration.ServiceConfiguration {
   /// Ends or fails all others with it.
   static func leading(_ service: some Service) -> Self {
