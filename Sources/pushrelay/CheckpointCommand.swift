@@ -29,7 +29,7 @@ struct CheckpointCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      try await CheckpointCommand.change(common, .PUT, names.path)
+      try await common.show(.PUT, names.path, as: CheckpointCommand.show)
     }
   }
 
@@ -40,7 +40,7 @@ struct CheckpointCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      try await CheckpointCommand.change(common, .POST, names.path + "/restore")
+      try await common.show(.POST, names.path + "/restore", as: CheckpointCommand.show)
     }
   }
 
@@ -50,11 +50,9 @@ struct CheckpointCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      guard
-        let list = try await common.list(CheckpointStatus.self, "checkpoints", "/v1/checkpoints")
-      else { return }
-      for checkpoint in list { Console.say(CheckpointCommand.text(checkpoint)) }
-      if list.isEmpty { Console.log("none; 'pushrelay checkpoint save NAME' makes one") }
+      try await common.list(
+        "checkpoints", else: "none; 'pushrelay checkpoint save NAME' makes one",
+        as: { $0.forEach(CheckpointCommand.show) })
     }
   }
 
@@ -82,15 +80,9 @@ struct CheckpointCommand: AsyncParsableCommand {
     }
   }
 
-  private static func change(
-    _ common: AdminOptions, _ method: HTTPMethod, _ path: String
-  ) async throws {
-    let checkpoint = try await common.ask(CheckpointStatus.self, method, path)
-    if let checkpoint { Console.say(text(checkpoint)) }
-  }
-
-  private static func text(_ checkpoint: CheckpointStatus) -> String {
-    "\(Instant(milliseconds: checkpoint.at).iso8601)  \(checkpoint.name)"
-      + "  (at most \(checkpoint.bytes) bytes)"
+  private static func show(_ checkpoint: CheckpointStatus) {
+    Console.say(
+      "\(Instant(milliseconds: checkpoint.at).iso8601)  \(checkpoint.name)"
+        + "  (at most \(checkpoint.bytes) bytes)")
   }
 }

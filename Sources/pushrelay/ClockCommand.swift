@@ -27,7 +27,7 @@ struct ClockCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      try await ClockCommand.show(common, .GET)
+      try await common.show(.GET, "/v1/clock", as: ClockCommand.show)
     }
   }
 
@@ -62,13 +62,11 @@ struct ClockCommand: AsyncParsableCommand {
     func run() async throws {
       let body =
         try time == "next" ? JSONText.bytes(["next": true]) : JSONText.bytes(["by": time])
-      guard
-        let advance = try await common.ask(
-          ClockAdvance.self, .POST, "/v1/clock/advance", body: body)
-      else { return }
-      Console.say(Instant(milliseconds: advance.now).iso8601)
-      for (what, count) in advance.fired.sorted(by: { $0.key < $1.key }) {
-        Console.say("  \(count) \(what)")
+      try await common.show(.POST, "/v1/clock/advance", body: body) { (advance: ClockAdvance) in
+        Console.say(Instant(milliseconds: advance.now).iso8601)
+        for (what, count) in advance.fired.sorted(by: { $0.key < $1.key }) {
+          Console.say("  \(count) \(what)")
+        }
       }
     }
   }
@@ -82,15 +80,12 @@ struct ClockCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      try await ClockCommand.show(common, .PATCH, body: try JSONText.bytes(["rate": rate]))
+      try await common.show(
+        .PATCH, "/v1/clock", body: try JSONText.bytes(["rate": rate]), as: ClockCommand.show)
     }
   }
 
-  private static func show(
-    _ common: AdminOptions, _ method: HTTPMethod, body: [UInt8] = []
-  ) async throws {
-    guard let status = try await common.ask(ClockStatus.self, method, "/v1/clock", body: body)
-    else { return }
+  private static func show(_ status: ClockStatus) {
     let rate = status.rate == 0 ? "stands" : "passes at rate \(status.rate)"
     Console.say(
       "\(Instant(milliseconds: status.now).iso8601)  \(status.mode) clock, "

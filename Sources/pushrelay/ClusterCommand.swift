@@ -28,7 +28,7 @@ struct ClusterCommand: AsyncParsableCommand {
       commandName: "status", abstract: "Show the nodes, and who has which stripe.")
     @OptionGroup var common: AdminOptions
 
-    func run() async throws { try await ClusterCommand.show(common, .GET, "/v1/cluster") }
+    func run() async throws { try await common.show(.GET, "/v1/cluster", as: ClusterCommand.show) }
   }
 
   struct Drain: AsyncParsableCommand {
@@ -39,14 +39,11 @@ struct ClusterCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      try await ClusterCommand.show(common, .POST, "/v1/cluster/nodes/\(node)/drain")
+      try await common.show(.POST, "/v1/cluster/nodes/\(node)/drain", as: ClusterCommand.show)
     }
   }
 
-  private static func show(
-    _ common: AdminOptions, _ method: HTTPMethod, _ path: String
-  ) async throws {
-    guard let status = try await common.ask(ClusterStatus.self, method, path) else { return }
+  private static func show(_ status: ClusterStatus) {
     let width = status.nodes.map(\.name.count).max() ?? 0
     for node in status.nodes {
       let stripes = node.stripes.map(String.init).joined(separator: " ")

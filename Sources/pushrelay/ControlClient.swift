@@ -21,11 +21,20 @@ struct AdminOptions: ParsableArguments {
     try await ControlClient(state: state).ask(type, method, path, body: body, printing: json)
   }
 
-  /// The same for an answer whose member of this name is a list.
+  /// Asks the relay, and shows its answer.
+  func show<Answer: Decodable>(
+    _ method: HTTPMethod, _ path: String, body: [UInt8] = [], as show: (Answer) -> Void
+  ) async throws {
+    if let answer = try await ask(Answer.self, method, path, body: body) { show(answer) }
+  }
+
+  /// The same for all that there are of a kind.
   func list<Item: Decodable>(
-    _ type: Item.Type, _ member: String, _ path: String
-  ) async throws -> [Item]? {
-    try await ask([String: [Item]].self, .GET, path)?[member]
+    _ kind: String, else hint: String, as show: ([Item]) -> Void
+  ) async throws {
+    guard let items = try await ask([String: [Item]].self, .GET, "/v1/\(kind)")?[kind]
+    else { return }
+    if items.isEmpty { Console.log(hint) } else { show(items) }
   }
 
   func call(_ method: HTTPMethod, _ path: String, body: [UInt8] = []) async throws {

@@ -66,9 +66,9 @@ struct FaultCommand: AsyncParsableCommand {
         "at": place, "do": [word: detail], "match": match, "when": when, "seed": seed,
         "for": duration,
       ]
-      let fault = try await common.ask(
-        FaultStatus.self, .PUT, "/v1/faults/\(name)", body: try JSONText.bytes(body))
-      if let fault { FaultCommand.show([fault]) }
+      try await common.show(.PUT, "/v1/faults/\(name)", body: try JSONText.bytes(body)) {
+        FaultCommand.show([$0])
+      }
     }
 
     private func rate() throws -> JSONObject? {
@@ -87,11 +87,8 @@ struct FaultCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      guard let faults = try await common.list(FaultStatus.self, "faults", "/v1/faults") else {
-        return
-      }
-      FaultCommand.show(faults)
-      if faults.isEmpty { Console.log("none; 'pushrelay fault set' puts one in force") }
+      try await common.list(
+        "faults", else: "none; 'pushrelay fault set' puts one in force", as: FaultCommand.show)
     }
   }
 
@@ -114,9 +111,11 @@ struct FaultCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      let rows = try await common.list(
-        ReservedTokenStatus.self, "tokens", "/v1/reserved-tokens")
-      Console.say(table: (rows ?? []).map { [$0.token, String($0.status), $0.reason] })
+      try await common.show(.GET, "/v1/reserved-tokens") {
+        (answer: [String: [ReservedTokenStatus]]) in
+        Console.say(
+          table: (answer["tokens"] ?? []).map { [$0.token, String($0.status), $0.reason] })
+      }
     }
   }
 

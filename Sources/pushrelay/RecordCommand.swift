@@ -33,9 +33,10 @@ struct RecordCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      try await RecordCommand.show(
-        common, .PUT, "/v1/recordings/\(name)",
-        body: Array(#"{"payloads":"\#(payloads.rawValue)","limit":\#(limit)}"#.utf8))
+      try await common.show(
+        .PUT, "/v1/recordings/\(name)",
+        body: Array(#"{"payloads":"\#(payloads.rawValue)","limit":\#(limit)}"#.utf8),
+        as: RecordCommand.show)
     }
   }
 
@@ -47,7 +48,7 @@ struct RecordCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      try await RecordCommand.show(common, .POST, "/v1/recordings/\(name)/stop")
+      try await common.show(.POST, "/v1/recordings/\(name)/stop", as: RecordCommand.show)
     }
   }
 
@@ -57,24 +58,16 @@ struct RecordCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      guard
-        let list = try await common.list(RecordingStatus.self, "recordings", "/v1/recordings")
-      else { return }
-      for recording in list { Console.say(RecordCommand.text(recording)) }
-      if list.isEmpty { Console.log("none; 'pushrelay record start NAME' begins one") }
+      try await common.list(
+        "recordings", else: "none; 'pushrelay record start NAME' begins one",
+        as: { $0.forEach(RecordCommand.show) })
     }
   }
 
-  private static func show(
-    _ common: AdminOptions, _ method: HTTPMethod, _ path: String, body: [UInt8] = []
-  ) async throws {
-    let recording = try await common.ask(RecordingStatus.self, method, path, body: body)
-    if let recording { Console.say(text(recording)) }
-  }
-
-  private static func text(_ recording: RecordingStatus) -> String {
-    "\(recording.name)  \(recording.state)  \(recording.bytes) bytes"
-      + (recording.payloads.map { "  payloads \($0)" } ?? "")
+  private static func show(_ recording: RecordingStatus) {
+    Console.say(
+      "\(recording.name)  \(recording.state)  \(recording.bytes) bytes"
+        + (recording.payloads.map { "  payloads \($0)" } ?? ""))
   }
 }
 

@@ -54,11 +54,9 @@ struct WaitCommand: AsyncParsableCommand {
     let body: JSONObject = [
       "expect": expect, "within": within, "advance": advance, "timeout": timeout,
     ]
-    let bytes = try JSONText.bytes(body)
-    guard let met = try await common.ask(WaitAnswer.self, .POST, "/v1/wait", body: bytes) else {
-      return
+    try await common.show(.POST, "/v1/wait", body: try JSONText.bytes(body)) { (met: WaitAnswer) in
+      for event in met.events { Console.say("\(event.at)  \(event.text)") }
+      if met.events.isEmpty { Console.say("it has not happened in \(met.relayTime)") }
     }
-    for event in met.events { Console.say("\(event.at)  \(event.text)") }
-    if met.events.isEmpty { Console.say("it has not happened in \(met.relayTime)") }
   }
 }
