@@ -64,7 +64,7 @@ extension PhoneDriver {
   func mayTryAgain(_ session: PhoneSession, after error: any Error) -> Bool {
     guard isWanted(session) else { return false }
     var isFinal = !hasConnected
-    if case .refused(let refusal)? = error as? DeviceAPIError { isFinal = refusal.status < 500 }
+    if case .refused(let refusal)? = error as? ClientError { isFinal = refusal.status < 500 }
     if isFinal { end(.failure(error)) }
     return !isFinal
   }

@@ -339,7 +339,7 @@ extension PhoneDriver {
         let gone = uninstalled(on: phone)
         let identity = try await configuration.identify(phone, gone, api)
         if gone.contains(topic) { try await api.unregister(topic: topic, of: identity) }
-      } catch DeviceAPIError.refused(let refusal)
+      } catch ClientError.refused(let refusal)
         where refusal.reason == RelayCore.DeviceRefusal.unknownApp.row.reason
       {
         // It was told before.

@@ -25,6 +25,8 @@ package enum ClientError: Error, Equatable, Sendable {
   /// The request's head or body exceeds the connection's limits.
   case requestTooLarge
   case unexpectedAnswer(what: String)
+  /// By the device API.
+  case refused(DeviceRefusal)
   case cancelled
 }
 
@@ -56,6 +58,7 @@ extension ClientError: CustomStringConvertible {
       "a line has more than \(limitBytes) bytes; is this a relay?"
     case .requestTooLarge: "the request is too large for one HTTP/2 stream; send less at once"
     case .unexpectedAnswer(let what): "\(what); is this a relay of the same version?"
+    case .refused(let refusal): refusal.description
     case .cancelled: "cancelled"
     }
   }

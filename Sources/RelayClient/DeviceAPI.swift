@@ -14,7 +14,8 @@ package struct DeviceIdentity: Codable, Equatable, Sendable {
   var authorization: (name: String, value: String) { ("authorization", "bearer \(secret)") }
 }
 
-package struct DeviceRefusal: Error, Equatable, Sendable, CustomStringConvertible {
+/// The device API's answer to a request that it does not grant.
+package struct DeviceRefusal: Equatable, Sendable, CustomStringConvertible {
   package var status: Int
   package var reason: String
   package var message: String
@@ -32,18 +33,6 @@ package struct DeviceRefusal: Error, Equatable, Sendable, CustomStringConvertibl
   }
 }
 
-package enum DeviceAPIError: Error, Equatable, Sendable, CustomStringConvertible {
-  case connection(ClientError)
-  case refused(DeviceRefusal)
-
-  package var description: String {
-    switch self {
-    case .connection(let error): error.description
-    case .refused(let refusal): refusal.description
-    }
-  }
-}
-
 /// The device API (docs/PROTOCOL.md, "Device API") over one connection, which devices may share.
 package struct DeviceAPI: Sendable {
   package let client: RelayClient
@@ -54,12 +43,12 @@ package struct DeviceAPI: Sendable {
 
   /// `GET /v1/health`; has the relay's time if that moves only when told.
   @discardableResult
-  package func health() async throws(DeviceAPIError) -> RelayHealth {
+  package func health() async throws(ClientError) -> RelayHealth {
     try decode(RelayHealth.self, try await call("GET", "/v1/health", expecting: 200).body)
   }
 
   /// Makes a new device: `POST /v1/devices`. `enrolmentKey` if the relay requires one.
-  package func enroll(enrolmentKey: String? = nil) async throws(DeviceAPIError) -> DeviceIdentity {
+  package func enroll(enrolmentKey: String? = nil) async throws(ClientError) -> DeviceIdentity {
     let headers = enrolmentKey.map { [(name: "authorization", value: "bearer \($0)")] } ?? []
     let answer = try await call("POST", "/v1/devices", headers: headers, expecting: 201)
     return try decode(DeviceIdentity.self, answer.body)
@@ -69,7 +58,7 @@ package struct DeviceAPI: Sendable {
   /// `token` is used instead of a new one.
   package func register(
     topic: String, token: String? = nil, of device: DeviceIdentity
-  ) async throws(DeviceAPIError) -> String {
+  ) async throws(ClientError) -> String {
     let body = token.map { Array(#"{"token":"\#($0)"}"#.utf8) } ?? []
     let answer = try await call(
       "PUT", "\(path(device))/apps/\(topic)", headers: [device.authorization], body: body,
@@ -80,38 +69,30 @@ package struct DeviceAPI: Sendable {
   /// Unregisters an app: its slots are emptied and its token ends.
   package func unregister(
     topic: String, of device: DeviceIdentity
-  ) async throws(DeviceAPIError) {
+  ) async throws(ClientError) {
     _ = try await call(
       "DELETE", "\(path(device))/apps/\(topic)", headers: [device.authorization], expecting: 204)
   }
 
-  package func status(of device: DeviceIdentity) async throws(DeviceAPIError) -> DeviceStatus {
+  package func status(of device: DeviceIdentity) async throws(ClientError) -> DeviceStatus {
     try decode(DeviceStatus.self, try await statusBody(of: device))
   }
 
   /// The same as JSON text.
-  package func statusBody(of device: DeviceIdentity) async throws(DeviceAPIError) -> [UInt8] {
+  package func statusBody(of device: DeviceIdentity) async throws(ClientError) -> [UInt8] {
     try await call("GET", path(device), headers: [device.authorization], expecting: 200).body
   }
 
   package func openStream(
     of device: DeviceIdentity
-  ) async throws(DeviceAPIError) -> ClientStream {
-    do {
-      let stream = try await client.openStream(
-        method: "POST", path: "\(path(device))/stream", headers: [device.authorization])
-      guard stream.status == 200 else {
-        let body = try await stream.readAll(limitBytes: 65_536)
-        throw DeviceAPIError.refused(DeviceRefusal(status: stream.status, body: body))
-      }
-      return stream
-    } catch let error as ClientError {
-      throw .connection(error)
-    } catch let error as DeviceAPIError {
-      throw error
-    } catch {
-      throw .connection(.unexpectedAnswer(what: "\(error)"))
+  ) async throws(ClientError) -> ClientStream {
+    let stream = try await client.openStream(
+      method: "POST", path: "\(path(device))/stream", headers: [device.authorization])
+    guard stream.status == 200 else {
+      let body = try await stream.readAll(limitBytes: 65_536)
+      throw .refused(DeviceRefusal(status: stream.status, body: body))
     }
+    return stream
   }
 
   // MARK: Details
@@ -125,13 +106,9 @@ package struct DeviceAPI: Sendable {
   private func call(
     _ method: String, _ path: String, headers: [(name: String, value: String)] = [],
     body: [UInt8] = [], expecting status: Int
-  ) async throws(DeviceAPIError) -> ClientResponse {
-    let answer: ClientResponse
-    do {
-      answer = try await client.request(method: method, path: path, headers: headers, body: body)
-    } catch {
-      throw .connection(error)
-    }
+  ) async throws(ClientError) -> ClientResponse {
+    let answer = try await client.request(
+      method: method, path: path, headers: headers, body: body)
     guard answer.status == status else {
       throw .refused(DeviceRefusal(status: answer.status, body: answer.body))
     }
@@ -140,12 +117,12 @@ package struct DeviceAPI: Sendable {
 
   private func decode<Value: Decodable>(
     _ type: Value.Type, _ body: [UInt8]
-  ) throws(DeviceAPIError) -> Value {
+  ) throws(ClientError) -> Value {
     do {
       return try JSONDecoder().decode(type, from: Data(body))
     } catch {
       let text = String(decoding: body.prefix(100), as: UTF8.self)
-      throw .connection(.unexpectedAnswer(what: "the answer '\(text)' is not what was expected"))
+      throw .unexpectedAnswer(what: "the answer '\(text)' is not what was expected")
     }
   }
 }

@@ -48,7 +48,7 @@ public struct FleetConnection: Sendable {
 
   /// Makes a device. `key` if the relay requires one (`enrolmentKey`).
   public func enroll(key: String? = nil) async throws(FleetError) -> OwnDevice {
-    try await calling { () async throws(DeviceAPIError) in
+    try await calling { () async throws(ClientError) in
       let identity = try await api.enroll(enrolmentKey: key)
       return OwnDevice(id: identity.device, secret: identity.secret)
     }
@@ -59,21 +59,21 @@ public struct FleetConnection: Sendable {
   public func register(
     topic: String, token: String? = nil, of device: OwnDevice
   ) async throws(FleetError) -> String {
-    try await calling { () async throws(DeviceAPIError) in
+    try await calling { () async throws(ClientError) in
       try await api.register(topic: topic, token: token, of: device.identity)
     }
   }
 
   /// Unregisters an app: its stored pushes end, and its token is answered 410.
   public func unregister(topic: String, of device: OwnDevice) async throws(FleetError) {
-    try await calling { () async throws(DeviceAPIError) in
+    try await calling { () async throws(ClientError) in
       try await api.unregister(topic: topic, of: device.identity)
     }
   }
 
   /// Opens a device's stream. An earlier one of the same device ends with `superseded`.
   public func listen(as device: OwnDevice) async throws(FleetError) -> DeviceStream {
-    try await calling { () async throws(DeviceAPIError) in
+    try await calling { () async throws(ClientError) in
       DeviceStream(stream: try await api.openStream(of: device.identity))
     }
   }
@@ -82,9 +82,9 @@ public struct FleetConnection: Sendable {
   public func close() async { await api.client.close() }
 
   private func calling<Value>(
-    _ call: () async throws(DeviceAPIError) -> Value
+    _ call: () async throws(ClientError) -> Value
   ) async throws(FleetError) -> Value {
-    do throws(DeviceAPIError) {
+    do throws(ClientError) {
       return try await call()
     } catch {
       throw FleetError(error)
@@ -206,7 +206,7 @@ public struct FleetError: Error, Equatable, Sendable, CustomStringConvertible {
 
   fileprivate init(_ error: any Error) {
     reason =
-      if case .refused(let refusal)? = error as? DeviceAPIError { refusal.reason } else { nil }
+      if case .refused(let refusal)? = error as? ClientError { refusal.reason } else { nil }
     description = "\(error)"
   }
 }

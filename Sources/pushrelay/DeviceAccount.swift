@@ -22,7 +22,7 @@ struct DeviceAccount: Sendable {
     if let file = try DeviceFile.load(name, state: state) {
       do {
         return try await registerApps(api, file, isFirst: isFirst, without: gone)
-      } catch DeviceAPIError.refused(let refusal) where refusal.reason == "UnknownDevice" {
+      } catch ClientError.refused(let refusal) where refusal.reason == "UnknownDevice" {
         Console.log(
           "\(name): this relay does not know the device (its store was memory?); enrolling anew")
         var fresh = DeviceFile(try await api.enroll(enrolmentKey: enrolmentKey))

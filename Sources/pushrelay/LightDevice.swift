@@ -63,14 +63,9 @@ struct LightDevice: Sendable {
             "\(name): another connection of this device has taken over; give it another name")
         case .ended(let reason): return reason.map { "bye: \($0)" } ?? "the stream ended"
         }
-      } catch DeviceAPIError.connection(let error) where memory.hasListened {
-        return error.description
-      } catch DeviceAPIError.refused(let refusal)
-        where refusal.status >= 500 && memory.hasListened
-      {
-        // Not about this device: the relay cannot do it now.
-        return refusal.description
       } catch let error as ClientError where memory.hasListened {
+        // With a status from 500 it is not about this device: the relay cannot do it now.
+        if case .refused(let refusal) = error, refusal.status < 500 { throw error }
         return error.description
       }
     } isLost: { problem, pause in

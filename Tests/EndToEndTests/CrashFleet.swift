@@ -120,7 +120,7 @@ struct CrashFleet: Sendable {
     do {
       try await body()
       return true
-    } catch DeviceAPIError.refused(let refusal) {
+    } catch ClientError.refused(let refusal) {
       // Nobody else may say that it cannot be done now.
       if life.weather == .calm || refusal.status != 503 {
         ledger.violated("a device is refused: \(refusal)")
@@ -129,7 +129,6 @@ struct CrashFleet: Sendable {
       let isOurs =
         switch error {
         case is CancellationError, ClientError.cancelled, ClientError.closed: true
-        case DeviceAPIError.connection(.cancelled), DeviceAPIError.connection(.closed): true
         default: false
         }
       if !isOurs, !life.mayBreak { ledger.violated("a device's connection broke: \(error)") }

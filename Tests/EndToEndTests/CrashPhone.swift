@@ -107,7 +107,7 @@ actor CrashPhone {
   private func remove(
     _ topic: String, of device: DeviceIdentity, _ life: CrashLife, on api: DeviceAPI
   ) async throws {
-    do throws(DeviceAPIError) {
+    do throws(ClientError) {
       try await api.unregister(topic: topic, of: device)
     } catch {
       ledger.note("refused with \(error)", device: number, topic: topic)

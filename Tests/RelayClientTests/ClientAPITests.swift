@@ -117,23 +117,23 @@ struct ClientAPITests {
     let server = try await TestServer(Self.deviceScript)
     let api = DeviceAPI(try await connect(server))
     let stranger = DeviceIdentity(device: "D", secret: "wrong")
-    let error = await #expect(throws: DeviceAPIError.self) { try await api.status(of: stranger) }
+    let error = await #expect(throws: ClientError.self) { try await api.status(of: stranger) }
     guard case .refused(let refusal) = error else {
       Issue.record("unexpected \(String(describing: error))")
       return
     }
     #expect(refusal.status == 404 && refusal.reason == "UnknownDevice")
     #expect(refusal.description == "the relay answers 404 UnknownDevice: none")
-    let other = await #expect(throws: DeviceAPIError.self) {
+    let other = await #expect(throws: ClientError.self) {
       _ = try await api.openStream(of: stranger)
     }
     #expect(other?.description == "the relay answers 401 Unauthorized: no")
-    let odd = await #expect(throws: DeviceAPIError.self) {
+    let odd = await #expect(throws: ClientError.self) {
       try await api.status(of: DeviceIdentity(device: "X", secret: "S"))
     }
     #expect(odd?.description.contains("'[]'") == true)
     await api.client.close()
-    await #expect(throws: DeviceAPIError.connection(.closed)) { try await api.health() }
+    await #expect(throws: ClientError.closed) { try await api.health() }
     await server.stop()
   }
 
@@ -159,7 +159,7 @@ struct ClientAPITests {
       .goAway(reason: nil, errorCode: 2), .connectionLost(problem: "p"), .closed,
       .streamReset(errorCode: 7), .streamReset(errorCode: 2), .streamEnded,
       .responseTooLarge(limitBytes: 1), .lineTooLong(limitBytes: 1), .requestTooLarge,
-      .unexpectedAnswer(what: "w"), .cancelled,
+      .unexpectedAnswer(what: "w"), .refused(DeviceRefusal(status: 404, body: [])), .cancelled,
     ]
     for error in errors {
       #expect(!error.description.isEmpty && !error.description.contains("\n"))

@@ -106,7 +106,7 @@ import Testing
       for _ in 0..<12 {
         let other = try await api.enroll()
         for taken in ["abcd", minted] {
-          let error = await #expect(throws: DeviceAPIError.self) {
+          let error = await #expect(throws: ClientError.self) {
             try await api.register(topic: Self.topic, token: taken, of: other)
           }
           #expect(error?.description.contains("TokenTaken") == true)
@@ -173,7 +173,7 @@ import Testing
       configuration.enrolmentKey = "open sesame"
     } _: { addresses, _ in
       let api = DeviceAPI(try await LoopbackRelay.connect(addresses.device))
-      let error = await #expect(throws: DeviceAPIError.self) { try await api.enroll() }
+      let error = await #expect(throws: ClientError.self) { try await api.enroll() }
       #expect(error?.description.contains("EnrolmentClosed") == true)
       let identity = try await api.enroll(enrolmentKey: "open sesame")
       #expect(DeviceID(identity.device) != nil)
