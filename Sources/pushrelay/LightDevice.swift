@@ -7,29 +7,13 @@ import RelayCore
 /// One listening device: enrols, registers its apps, prints and acknowledges pushes, and
 /// reconnects.
 struct LightDevice: Sendable {
-  private let name: String
-  private let command: DeviceCommand
-  private let account: DeviceAccount
+  let name: String
+  let command: DeviceCommand
 
-  init(name: String, command: DeviceCommand) {
-    self.name = name
-    self.command = command
-    let isJSON = command.json
-    account = DeviceAccount(
+  private var account: DeviceAccount {
+    DeviceAccount(
       name: name, state: command.connection.files.state, topics: command.topic,
-      token: command.token, enrolmentKey: command.enrolmentKey
-    ) { text in
-      guard !isJSON else { return }
-      Console.say("\(WallClock.now.timeOfDay) \(name)  \(text)")
-    }
-  }
-
-  /// The orderly end of a connection.
-  private enum Ending {
-    /// Everything waited for has arrived.
-    case done
-    /// The relay ended the stream.
-    case ended(reason: String?)
+      token: command.token, enrolmentKey: command.enrolmentKey, say: say)
   }
 
   /// State across connections.
@@ -56,13 +40,7 @@ struct LightDevice: Sendable {
     var memory = Memory(remaining: command.notifications)
     try await Reconnection.keep { connection in
       do {
-        switch try await listen(&memory, &connection) {
-        case .done: return nil
-        case .ended(reason: CloseReason.superseded.name):
-          throw CommandError(
-            "\(name): another connection of this device has taken over; give it another name")
-        case .ended(let reason): return reason.map { "bye: \($0)" } ?? "the stream ended"
-        }
+        return try await listen(&memory, &connection)
       } catch let error as ClientError where memory.hasListened {
         // With a status from 500 it is not about this device: the relay cannot do it now.
         if case .refused(let refusal) = error, refusal.status < 500 { throw error }
@@ -77,9 +55,10 @@ struct LightDevice: Sendable {
 
   // MARK: One connection
 
+  /// Returns why the stream ended; nil when everything waited for has arrived.
   private func listen(
     _ memory: inout Memory, _ connection: inout Reconnection
-  ) async throws -> Ending {
+  ) async throws -> String? {
     let client = try await command.connection.connect(to: command.device)
     let api = DeviceAPI(client)
     let identity = try await account.register(api, isFirst: !memory.hasListened)
@@ -102,7 +81,7 @@ struct LightDevice: Sendable {
         guard memory.remaining == 0 else { continue }
         await listener.writeAnswers()
         try await finish(stream, client)
-        return .done
+        return nil
       case .empty: say("nothing waits")
       case .checkpoint(let line):
         memory.apply(line)
@@ -119,7 +98,11 @@ struct LightDevice: Sendable {
       }
     }
     await client.close()
-    return .ended(reason: reason)
+    guard reason != CloseReason.superseded.name else {
+      throw CommandError(
+        "\(name): another connection of this device has taken over; give it another name")
+    }
+    return reason.map { "bye: \($0)" } ?? "the stream ended"
   }
 
   private func arrived(_ delivery: Delivery, _ memory: inout Memory) {
