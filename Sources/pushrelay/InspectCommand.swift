@@ -69,31 +69,19 @@ struct InspectCommand: AsyncParsableCommand {
     return file.identity
   }
 
-  private struct Health: Encodable {
-    struct BrokenKey: Encodable {
-      var keyId: String
-      var problem: String
-    }
-
-    var status = "ok"
-    var brokenKeys: [BrokenKey]?
-  }
-
   private func showHealth() throws {
-    var health = Health()
+    let broken: [(key: String, problem: String)]
     do throws(CredentialFileError) {
-      let broken = try connection.files.keys.load().broken
-      if !broken.isEmpty {
-        health.brokenKeys = broken.map { .init(keyId: $0.keyID, problem: $0.problem.description) }
-      }
+      broken = try connection.files.keys.load().broken.map { ($0.keyID, $0.problem.description) }
     } catch {
-      health.brokenKeys = [.init(keyId: "all", problem: error.description)]
+      broken = [("all", error.description)]
     }
-    if json { return try Console.say(json: health) }
+    if json {
+      let keys: [JSONObject] = broken.map { ["keyId": $0.key, "problem": $0.problem] }
+      return try Console.say(object: ["status": "ok", "brokenKeys": keys.isEmpty ? nil : keys])
+    }
     Console.say("ok: the relay at \(listener) answers")
-    for key in health.brokenKeys ?? [] {
-      Console.say("provider key not used: \(key.keyId): \(key.problem)")
-    }
+    for (key, problem) in broken { Console.say("provider key not used: \(key): \(problem)") }
   }
 
   private func show(_ status: DeviceStatus, at now: Instant) {

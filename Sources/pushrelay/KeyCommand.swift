@@ -43,36 +43,24 @@ struct KeyCommand: AsyncParsableCommand {
     }
   }
 
-  struct Report: Encodable {
-    var keyId: String
-    var teamId: String?
-    var topics: [String]?
-    var environment: String?
-    var file: String?
-    /// Why it is not used.
-    var problem: String?
+  private static func object(
+    _ entry: ProviderKeyDirectory.Entry, file: String? = nil
+  ) -> JSONObject {
+    [
+      "keyId": entry.keyID, "teamId": entry.teamID, "topics": entry.topics,
+      "environment": entry.environment?.rawValue, "file": file,
+    ]
+  }
 
-    init(_ entry: ProviderKeyDirectory.Entry, file: String? = nil) {
-      keyId = entry.keyID
-      teamId = entry.teamID
-      topics = entry.topics
-      environment = entry.environment?.rawValue
-      self.file = file
-    }
-
-    init(_ broken: ProviderKeys.Broken) {
-      keyId = broken.keyID
-      problem = broken.problem.description
-    }
-
-    func say(json: Bool) throws {
-      if json { return try Console.say(json: self) }
-      Console.say(table: [
-        ["key", keyId], ["team", teamId ?? ""],
-        ["topics", topics?.joined(separator: " ") ?? "all"],
-        ["environment", environment ?? "both"], ["file", file ?? ""],
-      ])
-    }
+  private static func say(
+    _ entry: ProviderKeyDirectory.Entry, file: String, json: Bool
+  ) throws {
+    if json { return try Console.say(object: object(entry, file: file)) }
+    Console.say(table: [
+      ["key", entry.keyID], ["team", entry.teamID],
+      ["topics", entry.topics?.joined(separator: " ") ?? "all"],
+      ["environment", entry.environment?.rawValue ?? "both"], ["file", file],
+    ])
   }
 
   struct New: AsyncParsableCommand {
@@ -101,7 +89,7 @@ struct KeyCommand: AsyncParsableCommand {
       let keyID = key ?? ProviderKeyDirectory.randomKeyID(using: &generator)
       let entry = try options.entry(keyID: keyID)
       let file = try options.files.keys.create(entry)
-      try Report(entry, file: file).say(json: json)
+      try KeyCommand.say(entry, file: file, json: json)
     }
   }
 
@@ -128,7 +116,7 @@ struct KeyCommand: AsyncParsableCommand {
       }
       let entry = try options.entry(keyID: keyID)
       let copy = try options.files.keys.add(entry, copying: file)
-      try Report(entry, file: copy).say(json: json)
+      try KeyCommand.say(entry, file: copy, json: json)
     }
   }
 
@@ -151,7 +139,10 @@ struct KeyCommand: AsyncParsableCommand {
       let keys = try files.keys.load()
       let entries = try files.keys.list().filter { keys.index(ofKeyID: $0.keyID) != nil }
       if json {
-        return try Console.say(json: entries.map { Report($0) } + keys.broken.map { Report($0) })
+        let broken: [JSONObject] = keys.broken.map {
+          ["keyId": $0.keyID, "problem": $0.problem.description]
+        }
+        return try Console.say(json: entries.map { KeyCommand.object($0) } + broken)
       }
       guard !entries.isEmpty || !keys.broken.isEmpty else {
         return Console.log("no keys in \(files.keys.path); 'pushrelay key new' makes one")
