@@ -118,7 +118,11 @@ let package = Package(
 
     // Layer 1: events and effects as bytes, recordings, replay.
     .target(
-      name: "RelayRecording", dependencies: ["Primitives", "RelayCore"], swiftSettings: safe),
+      name: "RelayRecording",
+      dependencies: [
+        "Primitives", "RelayCore", .product(name: "DequeModule", package: "swift-collections"),
+      ],
+      swiftSettings: safe),
 
     // Layer 1: the journal in a cluster's engine.
     .target(
@@ -268,11 +272,18 @@ let package = Package(
       ],
       swiftSettings: safe),
     .testTarget(
-      name: "RelayCoreTests", dependencies: ["Primitives", "RelayCore", "RelayRecording"],
+      name: "RelayCoreTests",
+      dependencies: [
+        "Primitives", "RelayCore", "RelayRecording",
+        .product(name: "DequeModule", package: "swift-collections"),
+      ],
       exclude: ["Golden"], swiftSettings: safe),
     .testTarget(
       name: "RelayRecordingTests",
-      dependencies: ["DeviceSimulator", "Primitives", "RelayCore", "RelayRecording"],
+      dependencies: [
+        "DeviceSimulator", "Primitives", "RelayCore", "RelayRecording",
+        .product(name: "DequeModule", package: "swift-collections"),
+      ],
       swiftSettings: safe),
     .testTarget(
       name: "TLSTests",

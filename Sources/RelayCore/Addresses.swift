@@ -31,7 +31,7 @@ package typealias RequestID = StreamAddress
 package typealias ConnectionID = StreamAddress
 
 /// A device in the device API: 128 random bits.
-package struct DeviceID: Hashable, Sendable, CustomStringConvertible {
+package struct DeviceID: Hashable, Comparable, Sendable, CustomStringConvertible {
   package var value: UniqueID
 
   package init(_ value: UniqueID) {
@@ -49,8 +49,8 @@ package struct DeviceID: Hashable, Sendable, CustomStringConvertible {
   package var description: String { value.description }
 
   /// An order for lists that must not depend on their storage order.
-  func precedes(_ other: DeviceID) -> Bool {
-    (value.high, value.low) < (other.value.high, other.value.low)
+  package static func < (left: DeviceID, right: DeviceID) -> Bool {
+    (left.value.high, left.value.low) < (right.value.high, right.value.low)
   }
 }
 

@@ -63,7 +63,7 @@ package struct Alias: Hashable, Sendable {
     self.isConfirmed = isConfirmed
   }
 
-  static let vacant = Alias(
+  package static let vacant = Alias(
     own: OwnToken(
       token: .vacant, device: DeviceID(UniqueID(high: 0, low: 0)), topic: .vacant), grant: 0)
 }

@@ -55,7 +55,7 @@ package struct App: Hashable, Sendable {
     self.isOwn = isOwn
   }
 
-  static let vacant = App(token: .vacant, topic: .vacant, device: -1, registration: 0)
+  package static let vacant = App(token: .vacant, topic: .vacant, device: -1, registration: 0)
 }
 
 package struct Device: Hashable, Sendable {
@@ -92,7 +92,7 @@ package struct Device: Hashable, Sendable {
     self.secret = secret
   }
 
-  static let vacant = Device(
+  package static let vacant = Device(
     id: DeviceID(UniqueID(high: 0, low: 0)), secret: SecretHash(words: (0, 0, 0, 0)))
 
   package var connection: ConnectionID? {

@@ -240,7 +240,7 @@ package struct AcceptedNotification: Hashable, Sendable {
     self.phase = phase
   }
 
-  static var vacant: AcceptedNotification {
+  package static var vacant: AcceptedNotification {
     AcceptedNotification(
       notification: .vacant, order: 0, sequence: 0, acceptedAt: Instant(milliseconds: 0), app: -1,
       phase: .waiting)

@@ -1,16 +1,5 @@
 package import Primitives
 
-/// A device with its own silent policy and clocks.
-package struct OwnBudgets: Hashable, Sendable {
-  package var device: DeviceID
-  package var budgets: SilentBudgets
-
-  package init(device: DeviceID, budgets: SilentBudgets) {
-    self.device = device
-    self.budgets = budgets
-  }
-}
-
 /// An app's budget belongs to its device and topic: it stays used when the app is removed.
 package struct BudgetKey: Hashable, Sendable {
   package var device: DeviceID
@@ -33,7 +22,7 @@ package struct FormerBudget: Hashable, Sendable {
   }
 }
 
-struct FormerBudgets: Sendable {
+package struct FormerBudgets: Sendable {
   private var budgets: [DeviceID: [FormerBudget]] = [:]
   private(set) var count = 0
 
@@ -54,12 +43,16 @@ struct FormerBudgets: Sendable {
   }
 
   mutating func removeAll(where isIt: (FormerBudget) -> Bool) -> [FormerBudget] {
-    budgets.keys.sorted { $0.precedes($1) }.flatMap { remove(of: $0, where: isIt) }
+    budgets.keys.sorted().flatMap { remove(of: $0, where: isIt) }
   }
 
   /// All, by device, oldest first within each.
-  var state: [FormerBudget] {
-    budgets.keys.sorted { $0.precedes($1) }.flatMap { budgets[$0] ?? [] }
+  package var state: [FormerBudget] {
+    get { budgets.keys.sorted().flatMap { budgets[$0] ?? [] } }
+    set {
+      self = Self()
+      for budget in newValue { add(budget) }
+    }
   }
 }
 
@@ -152,10 +145,5 @@ extension Shard {
     record(
       .spent(key.device, key.topic, app: RateLimit.State(), device: all),
       key: key.device.routingKey, into: &effects)
-  }
-
-  var ownBudgetsState: [OwnBudgets] {
-    ownBudgets.map { OwnBudgets(device: $0.key, budgets: $0.value) }
-      .sorted { $0.device.precedes($1.device) }
   }
 }

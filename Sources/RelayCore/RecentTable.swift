@@ -102,19 +102,20 @@ package struct RecentTable<Key: Hashable & Sendable, Value: Hashable & Sendable>
   }
 
   /// Oldest first.
-  var state: [Place] {
-    order.map { key, number in
-      let item = items[key]
-      return Place(key, item?.number == number ? item?.value : nil)
+  package var state: [Place] {
+    get {
+      order.map { key, number in
+        let item = items[key]
+        return Place(key, item?.number == number ? item?.value : nil)
+      }
     }
-  }
-
-  /// Restores a `state`.
-  mutating func fill(_ state: [Place]) {
-    for place in state {
-      lastNumber += 1
-      if let value = place.value { items[place.key] = Numbered(value: value, number: lastNumber) }
-      order.append((place.key, lastNumber))
+    set {
+      self = Self(limit: limit)
+      for place in newValue {
+        lastNumber += 1
+        if let value = place.value { items[place.key] = Numbered(value: value, number: lastNumber) }
+        order.append((place.key, lastNumber))
+      }
     }
   }
 

@@ -1,10 +1,8 @@
 /// A shard is a value: a checkpoint is free until it changes, rewinding is an assignment.
 final class ShardCheckpoint: Sendable {
-  fileprivate let shard: Shard
+  let shard: Shard
 
   init(_ shard: Shard) { self.shard = shard }
-
-  var state: ShardState { shard.state }
 
   /// About its unshared memory once the shard has changed.
   var placeBytes: Int { shard.placeBytes }
@@ -25,6 +23,8 @@ extension Shard {
     self = checkpoint.shard
     checkpoints = all
   }
+
+  package var checkpointShards: [UInt32: Shard] { checkpoints.mapValues(\.shard) }
 
   /// About the bytes of a copy of this shard.
   package var keptBytes: Int {

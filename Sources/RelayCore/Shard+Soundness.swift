@@ -4,18 +4,47 @@ package import Primitives
 /// Checks restored states and recorded events for what a shard would trap or loop on, as a
 /// recording may contain anything. A running shard does not use this.
 extension Shard {
-  /// Throws unless events can produce this state. The shard has all of it but the indexes.
-  func checkSoundness(_ state: ShardState) throws(StateFlaw) {
+  /// Takes a shard and its checkpoints from a file; throws if no events can have produced them.
+  package init(
+    restoring parts: Shard, checkpoints kept: [UInt32: Shard] = [:]
+  ) throws(StateFlaw) {
+    self = parts
+    try checkSoundness()
+    fillIndexes()
+    checkpoints = [:]
+    for (number, parts) in kept {
+      checkpoints[number] = ShardCheckpoint(try Shard(restoring: parts))
+    }
+  }
+
+  private mutating func fillIndexes() {
+    (deviceIndex, connectionIndex) = (HashIndex(), HashIndex())
+    (appIndex, aliasIndex) = (HashIndex(), HashIndex())
+    for number in devices.indices {
+      deviceIndex.insert(number, KeyedHash.hash(devices[number].id))
+      if let connection = devices[number].connection {
+        connectionIndex.insert(number, KeyedHash.hash(connection))
+      }
+    }
+    for number in apps.indices where apps[number].isRegistered {
+      appIndex.insert(number, KeyedHash.hash(apps[number].token))
+    }
+    for number in aliases.indices {
+      aliasIndex.insert(number, KeyedHash.hash(aliases[number].own.token))
+    }
+  }
+
+  private func checkSoundness() throws(StateFlaw) {
     let soundness = Soundness(devices: devices, apps: apps, entries: entries)
     try soundness.check()
-    try checkTimers(state, soundness)
+    try checkTimers(soundness)
     try checkPending()
     try checkCounters()
     try require(
-      Soundness.moments.contains(now) && state.timersNow <= now, "it is at no moment")
+      Soundness.moments.contains(now) && timers.moment <= now, "it is at no moment")
     try require(lastOrder <= UInt64(Soundness.counts.upperBound), "it has accepted too much")
     try require(
-      state.awaitedOutcomes.allSatisfy { $0.value.map { devices.mayBeTaken($0.device) } ?? true },
+      awaitedOutcomes.state.allSatisfy { $0.value.map { devices.mayBeTaken($0.device) } ?? true },
       "an outcome is awaited of a device that is not there")
     try require(
       unanswered.keys.allSatisfy { entries.mayBeTaken($0) && !entries[$0].isStorable },
@@ -26,14 +55,12 @@ extension Shard {
   }
 
   /// Each timer has an owner, and each owner's timer is set.
-  private func checkTimers(
-    _ state: ShardState, _ soundness: Soundness
-  ) throws(StateFlaw) {
-    for timer in state.timers {
+  private func checkTimers(_ soundness: Soundness) throws(StateFlaw) {
+    for timer in timers.state {
       try require(
         soundness.timer(of: timer.subject) == timer.id, "timer \(timer.id) is nobody's")
     }
-    try require(soundness.timerCount == state.timers.count, "a timer is not set")
+    try require(soundness.timerCount == timers.count, "a timer is not set")
   }
 
   /// Pending records match the waiting entries, in order.

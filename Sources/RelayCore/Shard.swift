@@ -1,4 +1,4 @@
-import DequeModule
+package import DequeModule
 package import Primitives
 
 /// The complete state of one event loop's partitions: one value, one entry point, no I/O, no clock.
@@ -93,47 +93,47 @@ package struct Shard: Sendable {
     case nothing
   }
 
-  package internal(set) var configuration: Configuration
-  package internal(set) var counters = ShardCounters()
-  var now: Instant
-  var devices = Slab(vacant: Device.vacant)
-  var apps = Slab(vacant: App.vacant)
-  var entries = Slab(vacant: AcceptedNotification.vacant)
-  var timers: TimerWheel
+  package var configuration: Configuration
+  package var counters = ShardCounters()
+  package var now: Instant
+  package var devices = Slab(vacant: Device.vacant)
+  package var apps = Slab(vacant: App.vacant)
+  package var entries = Slab(vacant: AcceptedNotification.vacant)
+  package var timers: TimerWheel
   /// By id, by token, and connected devices by connection.
   var deviceIndex = HashIndex()
   var appIndex = HashIndex()
   var connectionIndex = HashIndex()
   /// Tokens brought along that this shard decides about (`Shard+Aliases.swift`).
-  var aliases = Slab(vacant: Alias.vacant)
+  package var aliases = Slab(vacant: Alias.vacant)
   var aliasIndex = HashIndex()
   /// Pending changes of this shard's devices to such tokens.
-  var tokenChanges = TokenChanges()
-  var goneTokens = GoneTokens(limit: Limits.unregisteredTokens)
-  var formerBudgets = FormerBudgets()
+  package var tokenChanges = TokenChanges()
+  package var goneTokens = GoneTokens(limit: Limits.unregisteredTokens)
+  package var formerBudgets = FormerBudgets()
   /// Recently acknowledged pushes (`Shard+Repetitions.swift`).
-  var takenPushes = TakenPushes(limit: Limits.takenPushes)
+  package var takenPushes = TakenPushes(limit: Limits.takenPushes)
   /// Entries whose record failed while in flight, with the request waiting for the acknowledgement.
-  var unanswered: [Int32: RequestID] = [:]
-  var awaitedOutcomes = AwaitedOutcomes(limit: Limits.awaitedOutcomes)
-  var lastOrder: UInt64 = 0
-  var pending = Deque<Pending>()
+  package var unanswered: [Int32: RequestID] = [:]
+  package var awaitedOutcomes = AwaitedOutcomes(limit: Limits.awaitedOutcomes)
+  package var lastOrder: UInt64 = 0
+  package var pending = Deque<Pending>()
   /// One for each `.device` in `pending`, in order.
-  var pendingAnswers = Deque<TokenChanges.Reply>()
+  package var pendingAnswers = Deque<TokenChanges.Reply>()
   /// One for each `.alias` in `pending`, in order.
-  var aliasSteps = Deque<AliasStep>()
-  let sequences: SequenceRanges
+  package var aliasSteps = Deque<AliasStep>()
+  package var sequences: SequenceRanges
   /// Of `pending.first`.
-  var firstPendingOrdinal: UInt64 = 0
-  var firstPendingSequence: UInt64
+  package var firstPendingOrdinal: UInt64 = 0
+  package var firstPendingSequence: UInt64
   /// Has the policy in force; `configuration.policy` is the initial one.
-  var budgets: SilentBudgets
+  package var budgets: SilentBudgets
   /// Of devices with their own policy (`OwnBudgets.swift`).
-  var ownBudgets: [DeviceID: SilentBudgets] = [:]
+  package var ownBudgets: [DeviceID: SilentBudgets] = [:]
   /// The next app whose held silents are to be reviewed after a policy change.
-  var nextToReview: Int32?
+  package var nextToReview: Int32?
   /// The partition that moves to another node (`Shard+Partitions.swift`).
-  var leaving: PartitionID?
+  package var leaving: PartitionID?
   var checkpoints: [UInt32: ShardCheckpoint] = [:]
   /// Scratch space, empty between calls; kept for its memory.
   var drainScratch: [Int32] = []

@@ -18,8 +18,15 @@ package struct Slab<Element: Sendable>: Sendable {
     self.vacant = vacant
   }
 
-  init(vacant: Element, placeCount: Int, free: [Int32], taken: [(number: Int32, element: Element)])
-  {
+  /// Restores the taken places, and the free ones in the order of reuse; nil unless their numbers
+  /// are 0..<n, each once.
+  package init?(taken: [(number: Int32, element: Element)], free: [Int32], vacant: Element) {
+    let placeCount = taken.count + free.count
+    var isSeen = [Bool](repeating: false, count: placeCount)
+    for number in taken.map(\.number) + free {
+      guard isSeen.indices.contains(Int(number)), !isSeen[Int(number)] else { return nil }
+      isSeen[Int(number)] = true
+    }
     self.vacant = vacant
     places = Array(repeating: vacant, count: placeCount)
     links = Array(repeating: Self.taken, count: placeCount)
@@ -69,8 +76,11 @@ package struct Slab<Element: Sendable>: Sendable {
 
   package func isTaken(_ index: Int32) -> Bool { links[Int(index)] == Self.taken }
 
+  /// For a number from a file.
+  func mayBeTaken(_ index: Int32) -> Bool { links.indices.contains(Int(index)) && isTaken(index) }
+
   /// In the order of reuse.
-  var freePlaces: [Int32] {
+  package var freePlaces: [Int32] {
     Array(sequence(first: firstFree) { links[Int($0)] }.prefix { $0 != Self.end })
   }
 

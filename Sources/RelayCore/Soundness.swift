@@ -4,7 +4,7 @@ import Primitives
 package struct StateFlaw: Error, Hashable, Sendable, CustomStringConvertible {
   package let description: String
 
-  init(_ description: String) { self.description = description }
+  package init(_ description: String) { self.description = description }
 }
 
 func require(_ holds: Bool, _ text: @autoclosure () -> String) throws(StateFlaw) {

@@ -38,6 +38,18 @@ package struct TimerWheel: Sendable {
     }
   }
 
+  package struct Timer: Hashable, Sendable {
+    package var id: TimerID
+    package var deadline: Instant
+    package var subject: Subject
+
+    package init(id: TimerID, deadline: Instant, subject: Subject) {
+      self.id = id
+      self.deadline = deadline
+      self.subject = subject
+    }
+  }
+
   package typealias TimerID = Int32
   package static let none: TimerID = -1
 
@@ -72,7 +84,7 @@ package struct TimerWheel: Sendable {
   }
 
   /// Restores timers and free ids, both in order; nil unless the ids are 0..<n, each once.
-  init?(now: Instant, _ timers: [ShardState.Timer], free: [TimerID]) {
+  package init?(now: Instant, _ timers: [Timer], free: [TimerID]) {
     self.init(now: now)
     let vacant = Node(
       deadline: 0, subject: .expiration(entry: -1), previous: -1, next: -1, list: Self.free)
@@ -95,12 +107,12 @@ package struct TimerWheel: Sendable {
   }
 
   /// In the order of reuse.
-  var freeTimers: [TimerID] {
+  package var freeTimers: [TimerID] {
     Array(sequence(first: firstFree) { nodes[Int($0)].next }.prefix { $0 >= 0 })
   }
 
   /// In firing order.
-  var state: [ShardState.Timer] {
+  package var state: [Timer] {
     var found: [(deadline: Int64, id: Int32)] = []
     for list in heads.indices {
       var id = heads[list]
@@ -114,12 +126,12 @@ package struct TimerWheel: Sendable {
       .sorted { ($0.element.deadline, $0.offset) < ($1.element.deadline, $1.offset) }
       .map { _, timer in
         let subject = nodes[Int(timer.id)].subject
-        return ShardState.Timer(
+        return Timer(
           id: timer.id, deadline: Instant(milliseconds: timer.deadline), subject: subject)
       }
   }
 
-  var moment: Instant { Instant(milliseconds: now) }
+  package var moment: Instant { Instant(milliseconds: now) }
 
   func isSet(_ id: TimerID) -> Bool {
     nodes.indices.contains(Int(id)) && nodes[Int(id)].list != Self.free

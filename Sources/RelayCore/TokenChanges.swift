@@ -66,8 +66,8 @@ package struct TokenChanges: Sendable {
 
   mutating func begin(_ own: OwnToken, _ step: Step) { add(Change(own: own, step: step)) }
 
-  /// Adds one that may have begun already.
-  mutating func add(_ change: Change) {
+  /// The change may have begun already.
+  private mutating func add(_ change: Change) {
     changes[change.own.device, default: []].append(change)
     count += 1
     wake(at: change.nextAt)
@@ -129,7 +129,7 @@ package struct TokenChanges: Sendable {
 
   /// Removes and returns all changes of these devices, by device, in the order they began.
   mutating func removeAll(where isIt: (DeviceID) -> Bool) -> [Change] {
-    let devices = changes.keys.filter(isIt).sorted { $0.precedes($1) }
+    let devices = changes.keys.filter(isIt).sorted()
     let taken = devices.flatMap { changes.removeValue(forKey: $0) ?? [] }
     count -= taken.count
     if count == 0 { nextQuestion = nil }
@@ -137,8 +137,12 @@ package struct TokenChanges: Sendable {
   }
 
   /// By device, in the order they began.
-  var state: [Change] {
-    changes.keys.sorted { $0.precedes($1) }.flatMap { changes[$0] ?? [] }
+  package var state: [Change] {
+    get { changes.keys.sorted().flatMap { changes[$0] ?? [] } }
+    set {
+      self = Self()
+      for change in newValue { add(change) }
+    }
   }
 
   private func index(of own: OwnToken) -> Int? {

@@ -1,14 +1,15 @@
 import Primitives
 package import RelayCore
 
-extension OwnBudgets: Composite {
-  package static let fields = Fields(Self.init(device:budgets:)) { ($0.device, $0.budgets) }
+extension TimerWheel.Timer: Composite {
+  package static let fields = Fields(Self.init(id:deadline:subject:)) {
+    ($0.id, $0.deadline, $0.subject)
+  }
 }
 
-extension ShardState.Timer: BinaryCodable {
+extension TimerWheel.Subject: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
-    writer.put(id, deadline)
-    switch subject {
+    switch self {
     case .expiration(let entry): writer.put(tag: 1, entry)
     case .hold(let app): writer.put(tag: 2, app)
     case .refill(let app): writer.put(tag: 3, app)
@@ -18,41 +19,22 @@ extension ShardState.Timer: BinaryCodable {
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    let (id, deadline) = (try reader.read(TimerWheel.TimerID.self), try reader.read(Instant.self))
-    let subject: TimerWheel.Subject
     switch try reader.byte() {
-    case 1: subject = .expiration(entry: try reader.read())
-    case 2: subject = .hold(app: try reader.read())
-    case 3: subject = .refill(app: try reader.read())
-    case 4: subject = .keepAlive(device: try reader.read())
-    case 5: subject = .acknowledgement(device: try reader.read())
+    case 1: self = .expiration(entry: try reader.read())
+    case 2: self = .hold(app: try reader.read())
+    case 3: self = .refill(app: try reader.read())
+    case 4: self = .keepAlive(device: try reader.read())
+    case 5: self = .acknowledgement(device: try reader.read())
     default: throw reader.invalid(Self.self)
     }
-    self.init(id: id, deadline: deadline, subject: subject)
   }
 }
 
-extension Device: BinaryCodable {
-  package func write(to writer: inout ByteWriter) {
-    writer.put(id, secret, phase, condition, budget, firstApp, appCount, storedCount)
-    writer.put(firstInFlight, inFlightCount, rides, ackTimer, keepAliveTimer, hasDeadlines)
-  }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(id: try reader.read(), secret: try reader.read())
-    phase = try reader.read()
-    condition = try reader.read()
-    budget = try reader.read()
-    firstApp = try reader.read()
-    appCount = try reader.read()
-    storedCount = try reader.read()
-    firstInFlight = try reader.read()
-    inFlightCount = try reader.read()
-    rides = try reader.read()
-    ackTimer = try reader.read()
-    keepAliveTimer = try reader.read()
-    hasDeadlines = try reader.read()
-  }
+extension Device: Composite, Vacating {
+  package static let fields = Fields(
+    of: Self.vacant, \.id, \.secret, \.phase, \.condition, \.budget, \.firstApp, \.appCount,
+    \.storedCount, \.firstInFlight, \.inFlightCount, \.rides, \.ackTimer, \.keepAliveTimer,
+    \.hasDeadlines)
 }
 
 extension Device.Phase: BinaryCodable {
@@ -78,44 +60,16 @@ extension PerClass: Composite {
   package static let fields = Fields(Self.init(visible:silent:)) { ($0.visible, $0.silent) }
 }
 
-extension App: BinaryCodable {
-  package func write(to writer: inout ByteWriter) {
-    writer.put(token, topic, device, registration, isOwn, isRegistered, next, entryCount)
-    writer.put(slots, waiting, budget, requests, refillTimer, holdTimer)
-  }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      token: try reader.read(), topic: try reader.read(), device: try reader.read(),
-      registration: try reader.read(), isOwn: try reader.read())
-    isRegistered = try reader.read()
-    next = try reader.read()
-    entryCount = try reader.read()
-    slots = try reader.read()
-    waiting = try reader.read()
-    budget = try reader.read()
-    requests = try reader.read()
-    refillTimer = try reader.read()
-    holdTimer = try reader.read()
-  }
+extension App: Composite, Vacating {
+  package static let fields = Fields(
+    of: Self.vacant, \.token, \.topic, \.device, \.registration, \.isOwn, \.isRegistered, \.next,
+    \.entryCount, \.slots, \.waiting, \.budget, \.requests, \.refillTimer, \.holdTimer)
 }
 
-extension AcceptedNotification: BinaryCodable {
-  package func write(to writer: inout ByteWriter) {
-    writer.put(notification, order, sequence, acceptedAt, app, phase)
-    writer.put(sentAt, frameCount, wasSent, isPaid, expirationTimer)
-  }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      notification: try reader.read(), order: try reader.read(), sequence: try reader.read(),
-      acceptedAt: try reader.read(), app: try reader.read(), phase: try reader.read())
-    sentAt = try reader.read()
-    frameCount = try reader.read()
-    wasSent = try reader.read()
-    isPaid = try reader.read()
-    expirationTimer = try reader.read()
-  }
+extension AcceptedNotification: Composite, Vacating {
+  package static let fields = Fields(
+    of: Self.vacant, \.notification, \.order, \.sequence, \.acceptedAt, \.app, \.phase, \.sentAt,
+    \.frameCount, \.wasSent, \.isPaid, \.expirationTimer)
 }
 
 extension AcceptedNotification.Phase: BinaryCodable {
@@ -137,7 +91,7 @@ extension AcceptedNotification.Phase: BinaryCodable {
   }
 }
 
-extension Alias: Composite {
+extension Alias: Composite, Vacating {
   package static let fields = Fields(Self.init(own:grant:goneBefore:isConfirmed:)) {
     ($0.own, $0.grant, $0.goneBefore, $0.isConfirmed)
   }

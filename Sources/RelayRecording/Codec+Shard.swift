@@ -1,63 +1,84 @@
+package import DequeModule
 import Primitives
 package import RelayCore
 
-extension ShardState: BinaryCodable {
+/// All that a shard is, including places, so that one made from it decides the same. What no
+/// decision depends on (a hash table's order) is left out: the same history gives the same bytes.
+///
+/// What is read may be impossible; `Shard.init(restoring:checkpoints:)` says so.
+extension Shard: Composite {
+  package static let fields = Fields(
+    of: Shard(configuration: Configuration(), at: Instant(milliseconds: 0)),
+    \.configuration, \.sequences, \.budgets, \.now, \.counters, \.devices, \.apps, \.entries,
+    \.aliases, \.timers, \.tokenChanges.state, \.goneTokens.state, \.awaitedOutcomes.state,
+    \.lastOrder, \.pending, \.pendingAnswers, \.aliasSteps, \.firstPendingOrdinal,
+    \.firstPendingSequence, \.nextToReview, \.leaving, \.ownBudgets, \.formerBudgets.state,
+    \.takenPushes.state, \.unanswered)
+}
+
+extension ByteReader {
+  fileprivate func placesError() -> CodecError {
+    error(.unsound("a shard", StateFlaw("places are not numbered from 0, each once")))
+  }
+}
+
+extension Slab: BinaryCodable where Element: BinaryCodable & Vacating {
   package func write(to writer: inout ByteWriter) {
-    writer.put(configuration, sequences, budgets, now)
-    writer.put(counters, devices, apps, entries, aliases)
-    writer.put(timersNow, timers, freeTimers, tokenChanges, goneTokens, awaitedOutcomes)
-    writer.put(lastOrder, pending, pendingAnswers, aliasSteps)
-    writer.put(firstPendingOrdinal, firstPendingSequence, nextToReview, leaving, ownBudgets)
-    writer.put(formerBudgets, takenPushes, unanswered)
+    let taken = indices
+    writer.put(varint: UInt64(taken.count))
+    for number in taken { writer.put(number, self[number]) }
+    writer.put(freePlaces)
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      configuration: try reader.read(), sequences: try reader.read(), budgets: try reader.read(),
-      at: try reader.read())
-    counters = try reader.read()
-    devices = try reader.read()
-    apps = try reader.read()
-    entries = try reader.read()
-    aliases = try reader.read()
-    timersNow = try reader.read()
-    timers = try reader.read()
-    freeTimers = try reader.read()
-    tokenChanges = try reader.read()
-    goneTokens = try reader.read()
-    awaitedOutcomes = try reader.read()
-    lastOrder = try reader.read()
-    pending = try reader.read()
-    pendingAnswers = try reader.read()
-    aliasSteps = try reader.read()
-    firstPendingOrdinal = try reader.read()
-    firstPendingSequence = try reader.read()
-    nextToReview = try reader.read()
-    leaving = try reader.read()
-    ownBudgets = try reader.read()
-    formerBudgets = try reader.read()
-    takenPushes = try reader.read()
-    unanswered = try reader.read()
+    var taken: [(number: Int32, element: Element)] = []
+    for _ in 0..<(try reader.varint()) { taken.append((try reader.read(), try reader.read())) }
+    guard let slab = Self(taken: taken, free: try reader.read(), vacant: .vacant) else {
+      throw reader.placesError()
+    }
+    self = slab
   }
 }
 
-extension ShardState.Places: BinaryCodable, Composite where Element: BinaryCodable {
-  package static var fields: Fields<Self> { Fields(Self.init(taken:free:)) { ($0.taken, $0.free) } }
+extension TimerWheel: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(moment, state, freeTimers) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    let (now, timers) = (try reader.read(Instant.self), try reader.read([Timer].self))
+    guard let wheel = Self(now: now, timers, free: try reader.read()) else {
+      throw reader.placesError()
+    }
+    self = wheel
+  }
 }
 
-extension ShardState.Places.Taken: BinaryCodable, Composite where Element: BinaryCodable {
-  package static var fields: Fields<Self> {
-    Fields(Self.init(number:element:)) { ($0.number, $0.element) }
+extension Deque: BinaryCodable where Element: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { Array(self).write(to: &writer) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(try reader.read([Element].self))
+  }
+}
+
+/// By key.
+extension Dictionary: BinaryCodable where Key: BinaryCodable & Comparable, Value: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(varint: UInt64(count))
+    for (key, value) in sorted(by: { $0.key < $1.key }) { writer.put(key, value) }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self = [:]
+    for _ in 0..<(try reader.varint()) {
+      let (key, value) = (try reader.read(Key.self), try reader.read(Value.self))
+      self[key] = value
+    }
   }
 }
 
 extension RecentTable.Place: BinaryCodable, Composite
 where Key: BinaryCodable, Value: BinaryCodable {
   package static var fields: Fields<Self> { Fields(Self.init) { ($0.key, $0.value) } }
-}
-
-extension ShardState.Unanswered: Composite {
-  package static let fields = Fields(Self.init(entry:request:)) { ($0.entry, $0.request) }
 }
 
 extension TakenPush: Composite {

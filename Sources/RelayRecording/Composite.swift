@@ -3,6 +3,11 @@ package protocol Composite: BinaryCodable, Sendable {
   static var fields: Fields<Self> { get }
 }
 
+/// A value that stands in free places, and that is read into.
+package protocol Vacating {
+  static var vacant: Self { get }
+}
+
 /// A value's fields in the order of their bytes, which is part of the format.
 package struct Fields<Whole: Sendable>: Sendable {
   fileprivate let write: @Sendable (Whole, inout ByteWriter) -> Void
@@ -17,6 +22,19 @@ package struct Fields<Whole: Sendable>: Sendable {
       repeat (each parts).write(to: &writer)
     }
     read = { reader throws(CodecError) in make(repeat try reader.read((each Field).self)) }
+  }
+
+  /// For values with many fields, or with some that no initializer takes.
+  package init<each Field: BinaryCodable>(
+    of vacant: Whole, _ path: repeat any WritableKeyPath<Whole, each Field> & Sendable
+  ) {
+    let paths = (repeat each path)
+    write = { whole, writer in repeat writer.put(whole[keyPath: each paths]) }
+    read = { reader throws(CodecError) in
+      var whole = vacant
+      repeat whole[keyPath: each paths] = try reader.read()
+      return whole
+    }
   }
 }
 

@@ -76,7 +76,7 @@ package struct PolicyTrial: Sendable {
       shard = start.makeShard()
     case .state(_, let running):
       shard = Self.shard(goingOn: running)
-      let now = running.state.now
+      let now = running.now
       handle(.operated(.policyChanged(policy, at: now)), at: now)
     }
   }
@@ -92,13 +92,12 @@ package struct PolicyTrial: Sendable {
   /// The same shard with everything persisted; nil if its state is invalid.
   private static func shard(goingOn running: Shard) -> Shard? {
     var (settled, effects) = (running, [Effect]())
-    settled.handle(.journal(.persisted(through: .max)), at: running.state.now, into: &effects)
-    var state = settled.state
-    leaveOutDeadlines(&state.configuration)
-    state.sequences = sequences
-    state.firstPendingOrdinal = 0
-    state.firstPendingSequence = sequences.first
-    return try? Shard(state)
+    settled.handle(.journal(.persisted(through: .max)), at: running.now, into: &effects)
+    leaveOutDeadlines(&settled.configuration)
+    settled.sequences = sequences
+    settled.firstPendingOrdinal = 0
+    settled.firstPendingSequence = sequences.first
+    return try? Shard(restoring: settled)
   }
 
   package mutating func observe(_ step: Replay.Step) {
@@ -253,7 +252,7 @@ extension Replay.Beginning {
   fileprivate var policy: SilentPolicy {
     switch self {
     case .start(let start): start.budgets.policy
-    case .state(_, let shard): shard.state.budgets.policy
+    case .state(_, let shard): shard.budgets.policy
     }
   }
 }

@@ -133,29 +133,30 @@ package struct ShardStart: Hashable, Sendable, BinaryCodable {
 }
 
 /// The whole state of a shard when a file begins, in place of a `ShardStart`.
-package struct RecordedState: Hashable, Sendable, BinaryCodable {
-  package var shard: UInt16
-  package var state: ShardState
+package struct RecordedState: Sendable, BinaryCodable {
+  package let number: UInt16
+  /// Not checked when it has been read: `Shard.init(restoring:checkpoints:)` does.
+  package let shard: Shard
   /// The states it can be rewound to.
-  package var checkpoints: [UInt32: ShardState]
+  package let checkpoints: [UInt32: Shard]
 
   package init(_ number: UInt16, _ shard: Shard) {
-    self.shard = number
-    state = shard.state
-    checkpoints = shard.checkpointStates
+    self.number = number
+    self.shard = shard
+    checkpoints = shard.checkpointShards
   }
 
   package func write(to writer: inout ByteWriter) {
     let kept = checkpoints.sorted { $0.key < $1.key }
-    writer.put(shard, state, kept.map(\.key), kept.map(\.value))
+    writer.put(number, shard, kept.map(\.key), kept.map(\.value))
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    (shard, state) = (try reader.read(), try reader.read())
-    let (numbers, states) = (try reader.read([UInt32].self), try reader.read([ShardState].self))
-    checkpoints = Dictionary(zip(numbers, states)) { first, _ in first }
-    guard ShardStart.shards.contains(shard), numbers.count == states.count,
-      checkpoints.count == states.count
+    (number, shard) = (try reader.read(), try reader.read())
+    let (numbers, shards) = (try reader.read([UInt32].self), try reader.read([Shard].self))
+    checkpoints = Dictionary(zip(numbers, shards)) { first, _ in first }
+    guard ShardStart.shards.contains(number), numbers.count == shards.count,
+      checkpoints.count == shards.count
     else { throw reader.invalid(Self.self) }
   }
 

@@ -94,8 +94,8 @@ package struct Replay: Sendable {
           onStart?(.start(start))
         case .state(let recorded):
           let shard = try Self.shard(recorded, before: reader.position)
-          lanes[recorded.shard] = Lane(shard: shard)
-          onStart?(.state(shard: recorded.shard, shard))
+          lanes[recorded.number] = Lane(shard: shard)
+          onStart?(.state(shard: recorded.number, shard))
         case .chunk(var chunk): try play(&chunk, observe)
         case .end: break
         }
@@ -111,9 +111,9 @@ package struct Replay: Sendable {
     _ recorded: RecordedState, before offset: Int
   ) throws(CodecError) -> Shard {
     do throws(StateFlaw) {
-      return try Shard(recorded.state, checkpoints: recorded.checkpoints)
+      return try Shard(restoring: recorded.shard, checkpoints: recorded.checkpoints)
     } catch {
-      throw CodecError(offset: offset, problem: .unsound("shard \(recorded.shard)", error))
+      throw CodecError(offset: offset, problem: .unsound("shard \(recorded.number)", error))
     }
   }
 

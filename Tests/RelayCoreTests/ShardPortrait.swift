@@ -65,7 +65,7 @@ extension Shard {
     return aliases.indices.map { "\(aliases[$0].own), \(aliases[$0].isConfirmed)" }
       + tokenChanges.state.map { "\($0)" }
       + goneTokens.state.filter { $0.value != nil }.map { "\($0)" }
-      + formerBudgets.state.map { "\($0)" } + ownBudgetsState.map { "\($0)" }
+      + formerBudgets.state.map { "\($0)" } + ownBudgets.map { "\($0)" }
       + taken.map { "\($0)" } + awaited
   }
 }

@@ -51,10 +51,11 @@ import Testing
   }
   @Test func everyEffectComesBack() throws { try check(Samples.effects, cases: 13, gone: [12]) }
   @Test func aWholeShardComesBack() throws {
-    let written = bytes(Samples.state)
-    #expect(try value(written) == Samples.state)
+    let written = bytes(Samples.shard)
+    let read: Shard = try value(written)
+    #expect(bytes(read) == written)
     for count in written.indices {
-      #expect(throws: CodecError.self) { let _: ShardState = try value(Array(written[..<count])) }
+      #expect(throws: CodecError.self) { let _: Shard = try value(Array(written[..<count])) }
     }
   }
 
@@ -128,7 +129,7 @@ import Testing
       if !input.isEmpty { input[0] = UInt8(round % 23) }
       let _: Event? = try? value(input)
       let _: Effect? = try? value(input)
-      let _: ShardState? = try? value(input)
+      let _: Shard? = try? value(input)
       let _: ShardStart? = try? value(input)
       let _: RecordingHeader? = try? value(input)
     }

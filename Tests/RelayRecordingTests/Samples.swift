@@ -1,5 +1,7 @@
+import DequeModule
 import Primitives
 import RelayCore
+import RelayRecording
 
 /// At least one value of every case that is recorded.
 enum Samples {
@@ -48,19 +50,21 @@ enum Samples {
     }
   }
 
-  private static func places<Element>(_ elements: [Element]) -> ShardState.Places<Element> {
-    ShardState.Places(
-      taken: zip(Int32(0)..., elements).map { .init(number: $0, element: $1) },
-      free: [Int32(elements.count)])
+  private static func places<Element: Vacating>(_ elements: [Element]) -> Slab<Element> {
+    var slab = Slab(vacant: Element.vacant)
+    for element in elements { _ = slab.insert(element) }
+    let freed = slab.insert(.vacant)
+    slab.remove(at: freed)
+    return slab
   }
 
   /// Something of everything that a shard has; of no shard that there could be.
-  static let state: ShardState = {
-    var state = ShardState(
-      configuration: Shard.Configuration(), sequences: SequenceRanges(first: 1),
-      budgets: SilentBudgets(.strict, at: now), at: now)
-    state.lastOrder = 9
-    state.devices = places(devices)
+  static let shard: Shard = {
+    var shard = Shard(
+      configuration: Shard.Configuration(), at: now,
+      budgets: SilentBudgets(.strict, at: now))
+    shard.lastOrder = 9
+    shard.devices = places(devices)
     var apps = [
       App(token: token, topic: topic, device: 0, registration: 8, isOwn: true),
       App(token: token, topic: topic, device: 1, registration: 7),
@@ -68,40 +72,48 @@ enum Samples {
     apps[0].slots = PerClass(visible: 1, silent: 2)
     apps[0].budget = spent
     apps[1].isRegistered = false
-    state.apps = places(apps)
+    shard.apps = places(apps)
     let phases: [AcceptedNotification.Phase] = [.inFlight(next: -1), .stored, .stored]
     let entries = zip([stored, visible, stored], phases).enumerated().map { place, entry in
       AcceptedNotification(
         notification: entry.0, order: 4, sequence: 12 + UInt64(place), acceptedAt: now,
         app: place == 0 ? 1 : 0, phase: entry.1)
     }
-    state.entries = places(entries)
+    shard.entries = places(entries)
     let subjects: [TimerWheel.Subject] = [
       .expiration(entry: 2), .hold(app: 0), .refill(app: 0), .keepAlive(device: 1),
       .acknowledgement(device: 2),
     ]
-    state.timers = zip(Int32(0)..., subjects).map { .init(id: $0, deadline: now, subject: $1) }
-    state.aliases = places([Alias(own: own, grant: 3, goneBefore: now, isConfirmed: false)])
+    for subject in subjects { _ = shard.timers.set(now, subject) }
+    shard.aliases = places([Alias(own: own, grant: 3, goneBefore: now, isConfirmed: false)])
     let reply = TokenChanges.Reply(request: request, answer: .registered(token))
-    state.tokenChanges = [
+    shard.tokenChanges.state = [
       .init(own: own, step: .claiming(request)),
       .init(own: own, step: .writing(request)),
       .init(own: own, step: .leaving(since: nil, then: nil)),
       .init(own: own, step: .leaving(since: now, then: reply), questions: 2, nextAt: now),
     ]
-    state.goneTokens = [.init(token, now)]
-    state.formerBudgets = [
+    shard.pending = [
+      .submission(request, uniqueID: id, entry: 1), .device(key: 1), .alias(key: .max),
+      .note(key: 2), .nothing,
+    ]
+    shard.pendingAnswers = [reply]
+    shard.aliasSteps = [.grant(own), .registration(own), .removal(own, at: now)]
+    shard.nextToReview = 1
+    shard.leaving = PartitionID(3)
+    shard.goneTokens.state = [.init(token, now), .init(Samples.own.token, nil)]
+    shard.formerBudgets.state = [
       FormerBudget(key: BudgetKey(device: device, topic: topic), spent: spent)
     ]
-    state.takenPushes = [
+    shard.takenPushes.state = [
       .init(
         TakenPush.Key(apnsID: id, device: device),
         TakenPush(notification: visible, acceptedAt: now, takenAt: now))
     ]
-    state.unanswered = [.init(entry: 0, request: request)]
-    state.awaitedOutcomes = [.init(id, AwaitedOutcome(device: 1, decisions: 2))]
-    state.ownBudgets = [OwnBudgets(device: device, budgets: SilentBudgets(.strict, at: now))]
-    return state
+    shard.unanswered = [0: request, 2: otherRequest]
+    shard.awaitedOutcomes.state = [.init(id, AwaitedOutcome(device: 1, decisions: 2))]
+    shard.ownBudgets = [device: SilentBudgets(.strict, at: now)]
+    return shard
   }()
 
   static let restored: [RestoredRecord] = [
