@@ -9,12 +9,8 @@ package struct SharedBudgets: Hashable, Sendable {
   package var changedAt: Instant
 }
 
-extension SharedBudgets: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(budgets, changedAt) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(budgets: try reader.read(), changedAt: try reader.read())
-  }
+extension SharedBudgets: Composite {
+  package static let fields = Fields(Self.init(budgets:changedAt:)) { ($0.budgets, $0.changedAt) }
 }
 
 /// Settings of the whole cluster, as in the bucket; nil where there are none.

@@ -39,10 +39,6 @@ extension ClusterQuestion: BinaryCodable {
   }
 }
 
-extension ListingPart: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(items, end) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(items: try reader.read(), end: try reader.read())
-  }
+extension ListingPart: Composite {
+  package static let fields = Fields(Self.init(items:end:)) { ($0.items, $0.end) }
 }

@@ -67,38 +67,18 @@ package struct NodeReport: Hashable, Sendable {
 
 extension NodeReport.Phase: BinaryCodable {}
 
-extension NodeReport.Holding: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(stripe, epoch, phase) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(stripe: try reader.read(), epoch: try reader.read(), phase: try reader.read())
+extension NodeReport.Holding: Composite {
+  package static let fields = Fields(Self.init(stripe:epoch:phase:)) {
+    ($0.stripe, $0.epoch, $0.phase)
   }
 }
 
-extension NodeReport.Offer: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(stripe, run) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(stripe: try reader.read(), run: try reader.read())
-  }
+extension NodeReport.Offer: Composite {
+  package static let fields = Fields(Self.init(stripe:run:)) { ($0.stripe, $0.run) }
 }
 
-extension NodeReport: BinaryCodable {
-  package func write(to writer: inout ByteWriter) {
-    writer.put(
-      form, number, loopCount, isDraining, holdings, offers, unread, provider, device, admin)
-  }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    let form: UInt16 = try reader.read()
-    self.init(number: try reader.read(), loopCount: try reader.read())
-    self.form = form
-    isDraining = try reader.read()
-    holdings = try reader.read()
-    offers = try reader.read()
-    unread = try reader.read()
-    provider = try reader.read()
-    device = try reader.read()
-    admin = try reader.read()
-  }
+extension NodeReport: Composite {
+  package static let fields = Fields(
+    of: unreadable, \.form, \.number, \.loopCount, \.isDraining, \.holdings, \.offers, \.unread,
+    \.provider, \.device, \.admin)
 }

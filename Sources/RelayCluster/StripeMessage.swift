@@ -90,13 +90,9 @@ package enum JournalEntry: Hashable, Sendable {
   case report(NodeReport)
 }
 
-extension Stamp: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(node, run, epoch, number) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      node: try reader.read(), run: try reader.read(), epoch: try reader.read(),
-      number: try reader.read())
+extension Stamp: Composite {
+  package static let fields = Fields(Self.init(node:run:epoch:number:)) {
+    ($0.node, $0.run, $0.epoch, $0.number)
   }
 }
 
@@ -154,25 +150,14 @@ extension JournalEntry: BinaryCodable {
   }
 }
 
-extension FeedbackItem: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(position, token, topic, at) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      position: try reader.read(), token: try reader.read(), topic: try reader.read(),
-      at: try reader.read())
+extension FeedbackItem: Composite {
+  package static let fields = Fields(Self.init(position:token:topic:at:)) {
+    ($0.position, $0.token, $0.topic, $0.at)
   }
 }
 
-extension StoredProviderKey: BinaryCodable {
-  package func write(to writer: inout ByteWriter) {
-    writer.put(keyID, teamID, topics, environment, relatedKeyID, publicKey)
-  }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      keyID: try reader.read(), teamID: try reader.read(), topics: try reader.read(),
-      environment: try reader.read(), relatedKeyID: try reader.read(),
-      publicKey: try reader.read())
-  }
+extension StoredProviderKey: Composite {
+  package static let fields = Fields(
+    Self.init(keyID:teamID:topics:environment:relatedKeyID:publicKey:)
+  ) { ($0.keyID, $0.teamID, $0.topics, $0.environment, $0.relatedKeyID, $0.publicKey) }
 }

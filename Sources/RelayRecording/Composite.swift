@@ -1,6 +1,8 @@
 /// A value encoded field by field; one list serves both directions.
 package protocol Composite: BinaryCodable, Sendable {
   static var fields: Fields<Self> { get }
+  /// False when one of its fields, as read, makes no sense.
+  var isPossible: Bool { get }
 }
 
 /// A value that stands in free places, and that is read into.
@@ -13,6 +15,7 @@ package struct Fields<Whole: Sendable>: Sendable {
   fileprivate let write: @Sendable (Whole, inout ByteWriter) -> Void
   fileprivate let read: @Sendable (inout ByteReader) throws(CodecError) -> Whole
 
+  /// Parameters and parts have the same types: an optional parameter would get a byte of its own.
   package init<each Field: BinaryCodable>(
     _ make: @escaping @Sendable (repeat each Field) -> Whole,
     _ parts: @escaping @Sendable (Whole) -> (repeat each Field)
@@ -43,5 +46,8 @@ extension Composite {
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     self = try Self.fields.read(&reader)
+    guard isPossible else { throw reader.invalid(Self.self) }
   }
+
+  package var isPossible: Bool { true }
 }

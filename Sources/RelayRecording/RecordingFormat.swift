@@ -96,7 +96,7 @@ package struct RecordingHeader: Hashable, Sendable, Composite {
 extension RecordedPayloads: BinaryCodable {}
 
 /// The arguments of `Shard.init` for a new shard.
-package struct ShardStart: Hashable, Sendable, BinaryCodable {
+package struct ShardStart: Hashable, Sendable, Composite {
   static let shards = 0..<UInt16(1 << SequenceRanges.shardBits)
 
   package var shard: UInt16
@@ -116,16 +116,13 @@ package struct ShardStart: Hashable, Sendable, BinaryCodable {
     self.budgets = budgets ?? SilentBudgets(configuration.policy, at: at)
   }
 
-  package func write(to writer: inout ByteWriter) {
-    writer.put(shard, configuration, at, sequences, budgets)
-  }
+  package static let fields = Fields(
+    of: Self(
+      shard: 0, configuration: Shard.Configuration(), at: Instant(milliseconds: 0),
+      sequences: SequenceRanges(first: 1), budgets: nil),
+    \.shard, \.configuration, \.at, \.sequences, \.budgets)
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      shard: try reader.read(), configuration: try reader.read(), at: try reader.read(),
-      sequences: try reader.read(), budgets: try reader.read(SilentBudgets.self))
-    guard Self.shards.contains(shard) else { throw reader.invalid(Self.self) }
-  }
+  package var isPossible: Bool { Self.shards.contains(shard) }
 
   package func makeShard() -> Shard {
     Shard(configuration: configuration, at: at, sequences: sequences, budgets: budgets)
@@ -190,25 +187,16 @@ package enum RecordingEnd: UInt8, CaseIterable, Sendable, BinaryCodable {
   package var frame: [UInt8] { RecordingFormat.frame(.end, [rawValue]) }
 }
 
-extension Shard.Configuration: BinaryCodable {
-  package func write(to writer: inout ByteWriter) {
-    writer.put(policy, keepAlive, keepAliveTimeout, ackTimeout, rides, lowPriorityHold)
-    writer.put(
-      requestsPerToken, inFlightPerDevice, pendingPersists, partitionCount, deadlinesNeedClock)
-  }
+extension Shard.Configuration: Composite {
+  package static let fields = Fields(
+    of: Self(), \.policy, \.keepAlive, \.keepAliveTimeout, \.ackTimeout, \.rides, \.lowPriorityHold,
+    \.requestsPerToken, \.inFlightPerDevice, \.pendingPersists, \.partitionCount,
+    \.deadlinesNeedClock)
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      policy: try reader.read(), keepAlive: try reader.read(),
-      keepAliveTimeout: try reader.read(), ackTimeout: try reader.read(),
-      rides: try reader.read(), lowPriorityHold: try reader.read(),
-      requestsPerToken: try reader.read(), inFlightPerDevice: try reader.read(),
-      pendingPersists: try reader.read(), partitionCount: try reader.read())
-    deadlinesNeedClock = try reader.read()
-    // A timer due again at once would be due for ever.
-    guard PartitionTable.counts.contains(partitionCount), keepAlive > .zero,
-      keepAliveTimeout > .zero, ackTimeout > .zero
-    else { throw reader.invalid(Self.self) }
+  /// A timer due again at once would be due for ever.
+  package var isPossible: Bool {
+    PartitionTable.counts.contains(partitionCount) && keepAlive > .zero
+      && keepAliveTimeout > .zero && ackTimeout > .zero
   }
 }
 
