@@ -1,7 +1,7 @@
 import Primitives
 import RelayCluster
 import RelayCore
-import RelayFaults
+package import RelayFaults
 package import RelayRecording
 
 struct NodeView: Sendable {
@@ -154,19 +154,13 @@ enum NodeQuestions {
   static let standing = NodeQuestion(15) { (node, _: Nothing) in node.inbox.standing }
 }
 
-struct Pair<First: BinaryCodable & Sendable, Second: BinaryCodable & Sendable>: BinaryCodable,
-  Sendable
-{
+struct Pair<First: BinaryCodable & Sendable, Second: BinaryCodable & Sendable>: Composite {
   let first: First
   let second: Second
 
   init(_ first: First, _ second: Second) { (self.first, self.second) = (first, second) }
 
-  func write(to writer: inout ByteWriter) { writer.put(first, second) }
-
-  init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(try reader.read(), try reader.read())
-  }
+  static var fields: Fields<Self> { Fields(Self.init) { ($0.first, $0.second) } }
 }
 
 struct Nothing: BinaryCodable, Sendable {
@@ -225,51 +219,26 @@ struct NodeFeedPage: Sendable {
   var counters: ShardCounters
 }
 
-extension DeviceSearch: BinaryCodable {
-  func write(to writer: inout ByteWriter) { writer.put(text, position, limit) }
+extension DeviceSearch: Composite {
+  static let fields = Fields(Self.init(text:position:limit:)) { ($0.text, $0.position, $0.limit) }
+}
 
-  init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      text: try reader.read(), position: try reader.read(), limit: try reader.read())
+extension NodeFeedPage: Composite {
+  static let fields = Fields(Self.init(items:next:dropped:counters:)) {
+    ($0.items, $0.next, $0.dropped, $0.counters)
   }
 }
 
-extension NodeFeedPage: BinaryCodable {
-  func write(to writer: inout ByteWriter) { writer.put(items, next, dropped, counters) }
-
-  init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      items: try reader.read(), next: try reader.read(), dropped: try reader.read(),
-      counters: try reader.read())
-  }
+extension Relay.DevicePosition: Composite {
+  package static let fields = Fields(Self.init(loop:place:)) { ($0.loop, $0.place) }
 }
 
-extension Relay.DevicePosition: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(loop, place) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(loop: try reader.read(), place: try reader.read())
-  }
+extension Relay.DevicePage: Composite {
+  package static let fields = Fields(Self.init(reports:next:)) { ($0.reports, $0.next) }
 }
 
-extension Relay.DevicePage: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(reports, next) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(reports: try reader.read(), next: try reader.read())
-  }
-}
-
-extension Relay.LifeFilter: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(device, topic, kind, since) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init()
-    device = try reader.read()
-    topic = try reader.read()
-    kind = try reader.read()
-    since = try reader.read()
-  }
+extension Relay.LifeFilter: Composite {
+  package static let fields = Fields(of: Self(), \.device, \.topic, \.kind, \.since)
 }
 
 extension PushNote: BinaryCodable {
@@ -289,13 +258,9 @@ extension PushNote: BinaryCodable {
   }
 }
 
-extension RefusalReport: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(at, uniqueID, rejection, cause) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      at: try reader.read(), uniqueID: try reader.read(), rejection: try reader.read(),
-      cause: try reader.read())
+extension RefusalReport: Composite {
+  package static let fields = Fields(Self.init(at:uniqueID:rejection:cause:)) {
+    ($0.at, $0.uniqueID, $0.rejection, $0.cause)
   }
 }
 
@@ -304,28 +269,15 @@ extension RefusalReport: BinaryCodable {
 extension DeviceChange.What: BinaryCodable {}
 extension Fault.Place: BinaryCodable {}
 
-extension DeviceChange: BinaryCodable {
-  package func write(to writer: inout ByteWriter) {
-    writer.put(at, device, what, topic, condition, remaining, policy)
-  }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      at: try reader.read(), device: try reader.read(), what: try reader.read(),
-      topic: try reader.read(), condition: try reader.read(), remaining: try reader.read(),
-      policy: try reader.read())
+extension DeviceChange: Composite {
+  package static let fields = Fields(Self.init(at:device:what:topic:condition:remaining:policy:)) {
+    ($0.at, $0.device, $0.what, $0.topic, $0.condition, $0.remaining, $0.policy)
   }
 }
 
-extension FaultHit: BinaryCodable {
-  package func write(to writer: inout ByteWriter) {
-    writer.put(at, name, place, action, uniqueID, topic)
-  }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      at: try reader.read(), name: try reader.read(), place: try reader.read(),
-      action: try reader.read(), uniqueID: try reader.read(), topic: try reader.read())
+extension FaultHit: Composite {
+  package static let fields = Fields(Self.init(at:name:place:action:uniqueID:topic:)) {
+    ($0.at, $0.name, $0.place, $0.action, $0.uniqueID, $0.topic)
   }
 }
 

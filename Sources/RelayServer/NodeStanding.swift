@@ -12,15 +12,9 @@ package struct NodeStanding: Hashable, Sendable {
   package var waitingAge: Interval
 }
 
-extension NodeStanding: BinaryCodable {
-  package func write(to writer: inout ByteWriter) {
-    writer.put(leaseLeft, waitingEntries, waitingAge)
-  }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      leaseLeft: try reader.read(), waitingEntries: try reader.read(),
-      waitingAge: try reader.read())
+extension NodeStanding: Composite {
+  package static let fields = Fields(Self.init(leaseLeft:waitingEntries:waitingAge:)) {
+    ($0.leaseLeft, $0.waitingEntries, $0.waitingAge)
   }
 }
 
