@@ -171,15 +171,11 @@ package final class Journal: DurableJournal {
   package func budgets(
     under policy: SilentPolicy, at now: Instant
   ) async throws(StoreError) -> SilentBudgets {
-    try await onQueue { journal throws(StoreError) in
-      try journal.read { file in try file.budgets(under: policy, at: now) }
-    }
+    try await onFile { try $0.budgets(under: policy, at: now) }
   }
 
   package func stepClocks(by interval: Interval) async throws(StoreError) {
-    try await onQueue { journal throws(StoreError) in
-      try journal.read { file in try file.stepClocks(by: interval) }
-    }
+    try await onFile { try $0.stepClocks(by: interval) }
   }
 
   package func submit(shard: Int, records: [JournalRecord], forgets: [UInt64]) {
@@ -195,38 +191,27 @@ package final class Journal: DurableJournal {
   package func feedback(
     since position: Int64, limit: Int, isWanted: @escaping @Sendable () -> Bool = { true }
   ) async throws(StoreError) -> [FeedbackItem] {
-    try await onQueue { journal throws(StoreError) in
-      guard isWanted() else { return [] }
-      return try journal.read { file in
-        try file.feedback(since: position, limit: max(0, limit))
-      }
+    try await onFile { file in
+      isWanted() ? try file.feedback(since: position, limit: max(0, limit)) : []
     }
   }
 
   package func feedbackCursor(of reader: String) async throws(StoreError) -> Int64 {
-    try await onQueue { journal throws(StoreError) in
-      try journal.read { file in try file.feedbackCursor(of: reader) }
-    }
+    try await onFile { try $0.feedbackCursor(of: reader) }
   }
 
   package func setFeedbackCursor(
     of reader: String, to position: Int64
   ) async throws(StoreError) {
-    try await onQueue { journal throws(StoreError) in
-      try journal.read { file in try file.setFeedbackCursor(of: reader, to: position) }
-    }
+    try await onFile { try $0.setFeedbackCursor(of: reader, to: position) }
   }
 
   package func replaceProviderKeys(_ keys: [StoredProviderKey]) async throws(StoreError) {
-    try await onQueue { journal throws(StoreError) in
-      try journal.read { file in try file.replaceProviderKeys(keys) }
-    }
+    try await onFile { try $0.replaceProviderKeys(keys) }
   }
 
   package func providerKeys() async throws(StoreError) -> [StoredProviderKey] {
-    try await onQueue { journal throws(StoreError) in
-      try journal.read { file in try file.providerKeys() }
-    }
+    try await onFile { try $0.providerKeys() }
   }
 
   /// Writes everything pending, without lingering, and reports it.
@@ -291,13 +276,12 @@ package final class Journal: DurableJournal {
     }
   }
 
-  private func onQueue<Value: Sendable>(
-    _ work: @escaping @Sendable (Journal) throws(StoreError) -> Value
+  private func onFile<Value: Sendable>(
+    _ work: @escaping @Sendable (JournalFile) throws -> Value
   ) async throws(StoreError) -> Value {
     let result = await withCheckedContinuation { continuation in
       queue.async {
-        continuation.resume(
-          returning: Result { () throws(StoreError) -> Value in try work(self) })
+        continuation.resume(returning: Result { () throws(StoreError) in try self.read(work) })
       }
     }
     return try result.get()

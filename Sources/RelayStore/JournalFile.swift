@@ -112,78 +112,58 @@ final class JournalFile: Sendable {
   func replay(_ item: (RestoredRecord) -> Void, progress: (Int, Int) -> Void) throws {
     try connection.read {
       var topics = TopicCache()
-      try replayDevices(item)
-      try replayApps(&topics, item)
-      try replayBudgets(&topics, item)
-      try replayAliases(&topics, item)
-      try connection.query("SELECT token, at FROM unregistered ORDER BY position") { row in
-        guard let token = token(row, 0), let at = row.integer(1) else { throw damage("a token") }
-        item(.gone(token, since: Instant(milliseconds: at)))
+      func read(
+        _ what: String, _ sql: String, _ record: (SQLiteRow) -> RestoredRecord?
+      ) throws {
+        try connection.query(sql) { row in
+          guard let record = record(row) else { throw damage(what) }
+          item(record)
+        }
+      }
+      try read("a device", "SELECT id, secret, budget FROM devices") { row in
+        guard let id = DeviceID(stored: row, 0), let secret = SecretHash(stored: row, 1) else {
+          return nil
+        }
+        return .device(id, secret, budget: RateLimit.State(stored: row.integer(2)))
+      }
+      // The shard drops apps without a device; it looks the device up anyway.
+      let apps = """
+        SELECT device, topic, token, own, budget
+        FROM apps LEFT JOIN budgets USING (device, topic)
+        """
+      try read("an app", apps) { row in
+        guard let id = DeviceID(stored: row, 0), let topic = topic(row, 1, &topics),
+          let token = token(row, 2)
+        else { return nil }
+        return .app(
+          id, topic, token, isOwn: row.integer(3) != 0,
+          budget: RateLimit.State(stored: row.integer(4)))
+      }
+      let removedApps = """
+        SELECT device, topic, budget FROM budgets LEFT JOIN apps USING (device, topic)
+        WHERE token IS NULL
+        """
+      try read("a budget", removedApps) { row in
+        guard let id = DeviceID(stored: row, 0), let topic = topic(row, 1, &topics) else {
+          return nil
+        }
+        return .spent(id, topic, RateLimit.State(stored: row.integer(2)))
+      }
+      let aliases = "SELECT token, device, topic FROM aliases"
+      try read("a token that a device brought along", aliases) { row in
+        guard let token = token(row, 0), let id = DeviceID(stored: row, 1),
+          let topic = topic(row, 2, &topics)
+        else { return nil }
+        return .alias(OwnToken(token: token, device: id, topic: topic))
+      }
+      try read("a token", "SELECT token, at FROM unregistered ORDER BY position") { row in
+        guard let token = token(row, 0), let at = row.integer(1) else { return nil }
+        return .gone(token, since: Instant(milliseconds: at))
       }
       try replayNotifications(&topics, item, progress)
     }
     // Frees 16 MB of cached pages, useless after a full pass.
     connection.releaseMemory()
-  }
-
-  private func replayDevices(_ item: (RestoredRecord) -> Void) throws {
-    try connection.query("SELECT id, secret, budget FROM devices") { row in
-      guard let id = DeviceID(stored: row, 0), let secret = SecretHash(stored: row, 1) else {
-        throw damage("a device")
-      }
-      item(.device(id, secret, budget: RateLimit.State(stored: row.integer(2))))
-    }
-  }
-
-  private func replayApps(
-    _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void
-  ) throws {
-    // The shard drops apps without a device; it looks the device up anyway.
-    try connection.query(
-      """
-      SELECT device, topic, token, own, budget
-      FROM apps LEFT JOIN budgets USING (device, topic)
-      """
-    ) { row in
-      guard let id = DeviceID(stored: row, 0), let topic = topic(row, 1, &topics),
-        let token = token(row, 2)
-      else { throw damage("an app") }
-      item(
-        .app(
-          id, topic, token, isOwn: row.integer(3) != 0,
-          budget: RateLimit.State(stored: row.integer(4)))
-      )
-    }
-  }
-
-  /// Budgets of apps that do not exist now.
-  private func replayBudgets(
-    _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void
-  ) throws {
-    try connection.query(
-      """
-      SELECT device, topic, budget FROM budgets LEFT JOIN apps USING (device, topic)
-      WHERE token IS NULL
-      """
-    ) { row in
-      guard let id = DeviceID(stored: row, 0), let topic = topic(row, 1, &topics) else {
-        throw damage("a budget")
-      }
-      item(.spent(id, topic, RateLimit.State(stored: row.integer(2))))
-    }
-  }
-
-  private func replayAliases(
-    _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void
-  ) throws {
-    try connection.query(
-      "SELECT token, device, topic FROM aliases"
-    ) { row in
-      guard let token = token(row, 0), let id = DeviceID(stored: row, 1),
-        let topic = topic(row, 2, &topics)
-      else { throw damage("a token that a device brought along") }
-      item(.alias(OwnToken(token: token, device: id, topic: topic)))
-    }
   }
 
   private func replayNotifications(
