@@ -149,12 +149,9 @@ extension ClusterJournal {
   private func begin() async throws(StoreError) {
     queue.async { self.perform { _, _ in } }
     // Nothing is accepted before the key is stored. Five seconds: the engine writes to a disk.
-    for _ in 0..<250 {
-      if await isLeaseHeld { return }
-      guard !Task.isCancelled else { throw .stopped }
-      try? await Task.sleep(for: .milliseconds(20))
-    }
-    throw .engineRefuses(reason: "it does not take this node's key")
+    try await EngineClient.patiently(
+      "it does not take this node's key", tries: 250, pause: .milliseconds(20)
+    ) { await isLeaseHeld ? () : nil }
   }
 
   /// True until other nodes may claim this node's stripes.

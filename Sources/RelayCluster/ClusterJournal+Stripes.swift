@@ -62,11 +62,6 @@ extension ClusterJournal {
   func tell(_ report: NodeReport) async { await change { $0.tell(report) } }
 
   private func change(_ work: @escaping @Sendable (inout JournalNode) -> Void) async {
-    await withCheckedContinuation { continuation in
-      queue.async {
-        self.perform { node, _ in work(&node) }
-        continuation.resume()
-      }
-    }
+    await queue.run { self.perform { node, _ in work(&node) } }
   }
 }

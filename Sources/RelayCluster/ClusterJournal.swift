@@ -206,9 +206,7 @@ package final class ClusterJournal: DurableJournal {
   func onQueue<Value: Sendable>(
     _ work: @escaping @Sendable (JournalNode) -> Value
   ) async -> Value {
-    await withCheckedContinuation { continuation in
-      queue.async { continuation.resume(returning: work(self.core.withLock { $0.node })) }
-    }
+    await queue.run { work(self.core.withLock { $0.node }) }
   }
 
   private static let began = ContinuousClock.now

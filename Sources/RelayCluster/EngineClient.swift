@@ -31,13 +31,9 @@ final class EngineClient: Sendable {
   static func blocking<Value: Sendable>(
     _ access: NATSAccess, _ work: @escaping @Sendable () throws(NATSError) -> Value
   ) async throws(StoreError) -> Value {
-    let result = await withCheckedContinuation { continuation in
-      DispatchQueue(label: "relay.engine").async {
-        continuation.resume(returning: Result { () throws(NATSError) in try work() })
-      }
-    }
+    let queue = DispatchQueue(label: "relay.engine")
     do {
-      return try result.get()
+      return try await queue.run { Result { () throws(NATSError) in try work() } }.get()
     } catch {
       throw problem(error, access)
     }
@@ -111,10 +107,10 @@ final class EngineClient: Sendable {
 
   /// Repeats an attempt until it gives a value; `refusal` words the failure.
   static func patiently<Value>(
-    _ refusal: @autoclosure () -> String, pause: Duration = .milliseconds(100),
-    _ attempt: () async throws(StoreError) -> Value?
+    _ refusal: @autoclosure () -> String, tries: Int = patientTries,
+    pause: Duration = .milliseconds(100), _ attempt: () async throws(StoreError) -> Value?
   ) async throws(StoreError) -> Value {
-    for _ in 0..<patientTries {
+    for _ in 0..<tries {
       guard !Task.isCancelled else { throw .stopped }
       if let value = try await attempt() { return value }
       try? await Task.sleep(for: pause)

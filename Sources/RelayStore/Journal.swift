@@ -1,4 +1,4 @@
-import Dispatch
+package import Dispatch
 import FoundationEssentials
 package import Primitives
 package import RelayCore
@@ -216,16 +216,12 @@ package final class Journal: DurableJournal {
 
   /// Writes everything pending, without lingering, and reports it.
   package func flush() async {
-    await onQueue { journal in
-      journal.perform { $0.flush() }
-    }
+    await queue.run { self.perform { $0.flush() } }
   }
 
   /// Writes everything pending, closes the file and releases the lock.
   package func stop() async {
-    await onQueue { journal in
-      journal.perform { $0.stop() }
-    }
+    await queue.run { self.perform { $0.stop() } }
   }
 
   package var statistics: Statistics {
@@ -279,20 +275,15 @@ package final class Journal: DurableJournal {
   private func onFile<Value: Sendable>(
     _ work: @escaping @Sendable (JournalFile) throws -> Value
   ) async throws(StoreError) -> Value {
-    let result = await withCheckedContinuation { continuation in
-      queue.async {
-        continuation.resume(returning: Result { () throws(StoreError) in try self.read(work) })
-      }
-    }
-    return try result.get()
+    try await queue.run { Result { () throws(StoreError) in try self.read(work) } }.get()
   }
+}
 
-  private func onQueue(_ work: @escaping @Sendable (Journal) -> Void) async {
+extension DispatchQueue {
+  /// Does the work behind what is queued; no thread waits for it.
+  package func run<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
-      queue.async {
-        work(self)
-        continuation.resume()
-      }
+      self.async { continuation.resume(returning: work()) }
     }
   }
 }
