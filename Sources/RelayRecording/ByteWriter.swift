@@ -127,32 +127,19 @@ extension ByteWriter {
     guard !isLast(payload: payload) else { return bytes.append(0) }
     lastPayload = payload
     let start = bytes.count
-    let part: Range<Int>
-    switch redactor?.part(of: payload) ?? .all {
-    case .nothing: part = putPart(upTo: 0) { _ in }
-    case .all: part = putPart(upTo: payload.count) { $0.append(contentsOf: payload) }
-    case .aps(let value):
-      part = putPart(upTo: Self.apsHead.count + value.count + 1) { bytes in
-        bytes.append(contentsOf: Self.apsHead)
-        bytes.append(contentsOf: payload[value])
-        bytes.append(UInt8(ascii: "}"))
-      }
-    }
+    let (range, isAps) = redactor?.part(of: payload) ?? (payload.indices, false)
+    put(varint: UInt64(range.count + (isAps ? Self.apsHead.count + 1 : 0)) + 1)
+    let first = bytes.count
+    if isAps { bytes.append(contentsOf: Self.apsHead) }
+    bytes.append(contentsOf: payload[range])
+    if isAps { bytes.append(UInt8(ascii: "}")) }
+    let part = first..<bytes.count
     let isSame = areEqual(bytes.span.extracting(part), bytes.span.extracting(lastPart))
     guard !isSame else {
       bytes.removeSubrange(start...)
       return bytes.append(0)
     }
     lastPart = part
-  }
-
-  private mutating func putPart(
-    upTo count: Int, _ fill: (inout [UInt8]) -> Void
-  ) -> Range<Int> {
-    put(varint: UInt64(count) + 1)
-    let start = bytes.count
-    fill(&bytes)
-    return start..<bytes.count
   }
 }
 

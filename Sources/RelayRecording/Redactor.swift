@@ -66,30 +66,20 @@ package struct Redactor: Sendable {
   }
 
   /// Collapse ids may contain names; a shard only compares them.
-  var keepsCollapseIDs: Bool {
-    switch payloads {
-    case .none: false
-    case .aps, .all: true
-    }
-  }
+  var keepsCollapseIDs: Bool { payloads != .none }
 
-  enum RecordedPart: Equatable {
-    case nothing
-    case all
-    /// The value of the member `aps`, in an object of its own.
-    case aps(Range<Int>)
-  }
-
-  func part(of payload: [UInt8]) -> RecordedPart {
+  /// The recorded range of a payload. If `isAps`, it is the value of the member `aps`, recorded in
+  /// an object of its own.
+  func part(of payload: [UInt8]) -> (range: Range<Int>, isAps: Bool) {
     switch payloads {
-    case .none: .nothing
-    case .aps: Self.aps(of: payload)
-    case .all: .all
+    case .none: (0..<0, false)
+    case .aps: Self.aps(of: payload).map { ($0, true) } ?? (0..<0, false)
+    case .all: (payload.indices, false)
     }
   }
 
   /// The last member `aps` if there are several.
-  private static func aps(of payload: [UInt8]) -> RecordedPart {
+  private static func aps(of payload: [UInt8]) -> Range<Int>? {
     let bytes = payload.span
     var found: Range<Int>?
     do throws(PayloadError) {
@@ -104,9 +94,9 @@ package struct Redactor: Sendable {
         }
       }
     } catch {
-      return .nothing
+      return nil
     }
-    return found.map { .aps($0) } ?? .nothing
+    return found
   }
 }
 
