@@ -370,8 +370,6 @@ extension ClusterDirector {
     package var lost = 0
     /// Not readable.
     package var unread = 0
-
-    package init() {}
   }
 
   package struct NodeStatus: Sendable {

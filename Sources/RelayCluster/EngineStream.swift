@@ -34,10 +34,9 @@ struct EngineStream: Sendable {
         partitionsKey: "\(partitions)", stripesKey: "\(stripes)", formKey: "\(StripeMessage.form)",
       ])
     let found = try checked(try await streamMade(wanted, client))
-    var leases = StreamConfiguration(
-      name: bucket, subjects: ["$KV.pushrelay.>"], numReplicas: replicas)
-    leases.maxMsgsPerSubject = 1
-    leases.allowRollupHdrs = true
+    let leases = StreamConfiguration(
+      name: bucket, subjects: ["$KV.pushrelay.>"], numReplicas: replicas, maxMsgsPerSubject: 1,
+      allowRollupHdrs: true)
     _ = try await streamMade(leases, client)
     return found
   }
@@ -230,11 +229,4 @@ private struct StreamConfiguration: Codable {
   var maxBytes = -1
   var allowDirect: Bool? = true
   var allowRollupHdrs: Bool?
-
-  init(name: String, subjects: [String], numReplicas: Int, metadata: [String: String]? = nil) {
-    self.name = name
-    self.subjects = subjects
-    self.numReplicas = numReplicas
-    self.metadata = metadata
-  }
 }

@@ -38,29 +38,18 @@ package struct HopHead: Hashable, Sendable {
   /// By the sender's clock, in UNIX time: a message held up for longer than anyone waits must not
   /// be performed.
   package var sentAt: Instant
-
-  package init(node: UInt16, loop: UInt16, number: UInt64, sentAt: Instant) {
-    self.node = node
-    self.loop = loop
-    self.number = number
-    self.sentAt = sentAt
-  }
 }
 
 /// A loop's message to a loop of another node at the end of a batch: the head, then items in order.
 package struct HopMessage: Hashable, Sendable {
   package var head: HopHead
   package var items: [HopItem]
+}
 
-  package init(head: HopHead, items: [HopItem]) {
-    self.head = head
-    self.items = items
-  }
-
+extension HopMessage {
   package init(_ bytes: [UInt8]) throws(CodecError) {
     var reader = ByteReader(bytes)
-    head = try reader.read()
-    items = []
+    self.init(head: try reader.read(), items: [])
     while !reader.isAtEnd { items.append(try reader.read()) }
   }
 }

@@ -112,8 +112,6 @@ package final class HopPort: Sendable {
     package var refused = 0
     package var lost = 0
     package var outstandingBytes = 0
-
-    package init() {}
   }
 
   /// - Parameter now: in UNIX time.

@@ -8,15 +8,6 @@ package struct Membership: Sendable {
     package var report: NodeReport
     /// By the node's clock; nil when it does not say.
     package var writtenAt: Instant?
-
-    package init(
-      revision: UInt64, stamp: Stamp, report: NodeReport, writtenAt: Instant? = nil
-    ) {
-      self.revision = revision
-      self.stamp = stamp
-      self.report = report
-      self.writtenAt = writtenAt
-    }
   }
 
   private struct Known {

@@ -14,23 +14,12 @@ package struct NodeReport: Hashable, Sendable {
     package var stripe: UInt8
     package var epoch: UInt64
     package var phase: Phase
-
-    package init(stripe: UInt8, epoch: UInt64, phase: Phase) {
-      self.stripe = stripe
-      self.epoch = epoch
-      self.phase = phase
-    }
   }
 
   /// A released stripe, and the run of the node that is to claim it.
   package struct Offer: Hashable, Sendable {
     package var stripe: UInt8
     package var run: UInt64
-
-    package init(stripe: UInt8, run: UInt64) {
-      self.stripe = stripe
-      self.run = run
-    }
   }
 
   /// Version of nodes' messages: nodes of different forms do not exchange hops.
@@ -51,11 +40,6 @@ package struct NodeReport: Hashable, Sendable {
   package var provider = ""
   package var device = ""
   package var admin = ""
-
-  package init(number: UInt16, loopCount: UInt16) {
-    self.number = number
-    self.loopCount = loopCount
-  }
 
   /// Stands for a report of another version.
   package static let unreadable = {

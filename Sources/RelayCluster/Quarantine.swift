@@ -13,8 +13,6 @@ package struct Quarantine: Hashable, Sendable {
 
   private var entries: [UInt8: Entry] = [:]
 
-  package init() {}
-
   package var stripes: [UInt8] { entries.keys.sorted() }
 
   /// Records that a stripe could not be read; returns the pause.

@@ -10,15 +10,8 @@ package struct Stamp: Hashable, Sendable {
   /// The node's run: random, so unique.
   package var run: UInt64
   /// Rises by one with each owner.
-  package var epoch: UInt64
-  package var number: UInt64
-
-  package init(node: String, run: UInt64, epoch: UInt64 = 0, number: UInt64 = 0) {
-    self.node = node
-    self.run = run
-    self.epoch = epoch
-    self.number = number
-  }
+  package var epoch: UInt64 = 0
+  package var number: UInt64 = 0
 }
 
 /// A message on a stripe: a batch of records, or part of a snapshot of everything before. The
@@ -40,15 +33,6 @@ package struct StripeMessage: Hashable, Sendable {
     package var highest: UInt64 = 0
     /// The writer's time, for tokens that another one replaces.
     package var writtenAt: Instant
-
-    package init(
-      stamp: Stamp, kind: Kind = .batch, highest: UInt64 = 0, writtenAt: Instant
-    ) {
-      self.stamp = stamp
-      self.kind = kind
-      self.highest = highest
-      self.writtenAt = writtenAt
-    }
   }
 
   static let form: UInt8 = 3
@@ -57,16 +41,12 @@ package struct StripeMessage: Hashable, Sendable {
 
   package var head: Head
   package var entries: [JournalEntry]
+}
 
-  package init(head: Head, entries: [JournalEntry]) {
-    self.head = head
-    self.entries = entries
-  }
-
+extension StripeMessage {
   package init(_ bytes: [UInt8]) throws(CodecError) {
     var reader = ByteReader(bytes)
-    head = try reader.read()
-    entries = []
+    self.init(head: try reader.read(), entries: [])
     while !reader.isAtEnd { entries.append(try reader.read()) }
   }
 

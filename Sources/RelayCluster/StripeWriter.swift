@@ -43,8 +43,6 @@ package struct StripeWriter: Sendable {
     package var snapshotBytes = 4 << 20
     /// The stripe's room on the engine in bytes; nil for no limit.
     package var roomBytes: Int?
-
-    package init() {}
   }
 
   private struct Waiting {
@@ -141,8 +139,6 @@ package struct StripeWriter: Sendable {
     package var bytes = 0
     /// Since the oldest was submitted.
     package var age = Interval.milliseconds(0)
-
-    package init() {}
   }
 
   package func lag(at now: Instant) -> Lag {

@@ -22,11 +22,6 @@ package struct SubjectWriter: Hashable, Sendable {
   package struct Message: Hashable, Sendable {
     package var number: UInt64
     package var bytes: [UInt8]
-
-    package init(number: UInt64, bytes: [UInt8]) {
-      self.number = number
-      self.bytes = bytes
-    }
   }
 
   private enum NextStep: Hashable {

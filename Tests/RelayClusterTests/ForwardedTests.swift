@@ -1,7 +1,8 @@
 import Primitives
-import RelayCluster
 import RelayCore
 import Testing
+
+@testable import RelayCluster
 
 /// What came over an alias: on its device's stripe, with its device, in the order of acceptance,
 /// and for as long as its app has the token.

@@ -1,7 +1,8 @@
 import Primitives
-import RelayCluster
 import RelayCore
 import RelayRecording
+
+@testable import RelayCluster
 
 /// Values for tests.
 enum Make {

@@ -1,6 +1,7 @@
 import Primitives
-import RelayCluster
 import Testing
+
+@testable import RelayCluster
 
 /// Who is taken for alive, and which node does what about a stripe.
 @Suite("Membership") struct MembershipTests {

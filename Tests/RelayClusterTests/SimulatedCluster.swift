@@ -1,7 +1,8 @@
 import Primitives
-import RelayCluster
 import RelayCore
 import RelayStore
+
+@testable import RelayCluster
 
 /// Nodes that share stripes beside an engine that delays, drops and reorders what passes between
 /// them and loses its leader, while nodes stop, go on, drain and die. Everything follows from the

@@ -1,6 +1,7 @@
 import Primitives
-import RelayCluster
 import RelayRecording
+
+@testable import RelayCluster
 
 /// JetStream as far as the journal uses it, in virtual time: a stream of subjects, each message
 /// taken only when the last one of its subject is the one that the writer knows.

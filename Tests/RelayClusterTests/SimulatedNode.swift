@@ -1,7 +1,8 @@
 import Primitives
-import RelayCluster
 import RelayCore
 import RelayStore
+
+@testable import RelayCluster
 
 /// A node of the simulation: a journal that is the real one, and what `ClusterDirector` does with
 /// it.

@@ -1,8 +1,9 @@
 import Foundation
 import Primitives
-import RelayCluster
 import RelayCore
 import Testing
+
+@testable import RelayCluster
 
 /// Thousands of histories of nodes and an engine that do what they should not.
 @Suite("Simulated cluster") struct SimulationTests {

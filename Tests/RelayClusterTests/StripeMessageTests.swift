@@ -1,9 +1,10 @@
 import Primitives
-import RelayCluster
 import RelayCore
 import RelayRecording
 import RelayStore
 import Testing
+
+@testable import RelayCluster
 
 @Suite("StripeMessage") struct StripeMessageTests {
   private static let clock = RefillClock(interval: .hours(1), since: Instant(milliseconds: 5))

@@ -1,6 +1,7 @@
 import Primitives
-import RelayCluster
 import Testing
+
+@testable import RelayCluster
 
 /// The table of `SubjectWriter`, cell by cell.
 @Suite("SubjectWriter") struct SubjectWriterTests {
