@@ -262,29 +262,22 @@ package final class ClusterJournal: DurableJournal {
       core.withLock { core in
         if core.publishedAt[target] == nil { core.publishedAt[target] = now }
       }
-      client.ask(subject(of: target), message.bytes, after: sequence) { [weak self] answer in
+      client.ask(place(of: target).subject, message.bytes, after: sequence) { [weak self] answer in
         // When no answer comes, the writer asks.
         if let self, let answer = answer?.first { written(target, message.number, answer) }
       }
     case .ask(let target, let question):
-      client.last(streamName(of: target), subject(of: target)) { [weak self] last in
+      let (stream, subject) = place(of: target)
+      client.last(stream, subject) { [weak self] last in
         guard let self, let last else { return }
-        hear(
-          .found(question: question, sequence: last.sequence, Stamp(ofMessage: last.body)),
-          of: target)
+        let stamp = Stamp(ofMessage: last.body)
+        hear(.subject(target, .found(question: question, sequence: last.sequence, stamp)))
       }
     case .snapshot(let stripe, let state, let number, let messageBytes):
       // Not on the queue, where lease renewal must not wait.
       DispatchQueue.global(qos: .utility).async { [weak self] in
         let parts = state.snapshot(messageBytes: messageBytes)
-        guard let self else { return }
-        queue.async {
-          self.perform { node, now in
-            node.handle(
-              .snapshot(stripe: stripe, number: number, parts), at: now,
-              wall: self.configuration.now())
-          }
-        }
+        self?.hear(.snapshot(stripe: stripe, number: number, parts))
       }
     case .purge(let stripe, let sequence):
       // If this purge fails, the next snapshot's covers it.
@@ -302,17 +295,10 @@ package final class ClusterJournal: DurableJournal {
     }
   }
 
-  func subject(of target: JournalNode.Target) -> String {
+  private func place(of target: JournalNode.Target) -> (stream: String, subject: String) {
     switch target {
-    case .stripe(let number): EngineStream.subject(ofStripe: number)
-    case .lease: EngineStream.subject(ofLease: configuration.node)
-    }
-  }
-
-  private func streamName(of target: JournalNode.Target) -> String {
-    switch target {
-    case .stripe: EngineStream.name
-    case .lease: EngineStream.bucket
+    case .stripe(let number): (EngineStream.name, EngineStream.subject(ofStripe: number))
+    case .lease: (EngineStream.bucket, EngineStream.subject(ofLease: configuration.node))
     }
   }
 
@@ -320,7 +306,7 @@ package final class ClusterJournal: DurableJournal {
   private func written(_ target: JournalNode.Target, _ number: UInt64, _ answer: NATSMessage) {
     guard let sequence = answer.storedSequence else {
       core.withLock { $0.refusal = EngineStream.refusal(answer.body) }
-      return hear(.refused(number: number), of: target)
+      return hear(.subject(target, .refused(number: number)))
     }
     let now = DispatchTime.now().uptimeNanoseconds
     core.withLock { core in
@@ -330,14 +316,12 @@ package final class ClusterJournal: DurableJournal {
       }
       core.commits.add(Int64(clamping: (now - began) / 1000))
     }
-    hear(.stored(number: number, sequence: sequence), of: target)
+    hear(.subject(target, .stored(number: number, sequence: sequence)))
   }
 
-  private func hear(_ event: SubjectWriter.Event, of target: JournalNode.Target) {
+  private func hear(_ event: JournalNode.Event) {
     queue.async {
-      self.perform { node, now in
-        node.handle(.subject(target, event), at: now, wall: self.configuration.now())
-      }
+      self.perform { node, now in node.handle(event, at: now, wall: self.configuration.now()) }
     }
   }
 
@@ -388,7 +372,8 @@ package final class ClusterJournal: DurableJournal {
     // A deleted key ends the lease at once.
     if let last {
       _ = await client.ask(
-        subject(of: .lease), after: last, headers: [("KV-Operation", "DEL")], within: .seconds(1))
+        place(of: .lease).subject, after: last, headers: [("KV-Operation", "DEL")],
+        within: .seconds(1))
     }
   }
 }

@@ -10,34 +10,26 @@ import RelayStore
 struct EngineBucket: Sendable {
   let client: EngineClient
 
-  enum Key {
+  struct Key {
     /// Runs of nodes so far.
-    case runs
+    static let runs = Key(subject: "$KV.pushrelay.runs")
     /// How long a node that is gone keeps its stripes.
-    case lease
-    case budgets
-    case providerKeys
-    case authorities
-    /// How far a reader of the feedback service has read.
-    case cursor(reader: String)
-    case drain(node: String)
+    static let lease = Key(subject: "$KV.pushrelay.settings.lease")
+    static let budgets = Key(subject: "$KV.pushrelay.common.budgets")
+    static let providerKeys = Key(subject: "$KV.pushrelay.common.keys")
+    static let authorities = Key(subject: "$KV.pushrelay.common.authorities")
     /// The unfinished import; 0 when none.
-    case importing
+    static let importing = Key(subject: "$KV.pushrelay.importing")
 
-    var subject: String {
-      switch self {
-      case .runs: "$KV.pushrelay.runs"
-      case .lease: "$KV.pushrelay.settings.lease"
-      case .budgets: "$KV.pushrelay.common.budgets"
-      case .providerKeys: "$KV.pushrelay.common.keys"
-      case .authorities: "$KV.pushrelay.common.authorities"
-      // Readers' names are free text; subjects have no dots or spaces inside.
-      case .cursor(let reader):
-        EngineBucket.cursors + reader.utf8.map { String($0, radix: 16) }.joined(separator: "-")
-      case .drain(let node): "$KV.pushrelay.drain.\(node)"
-      case .importing: "$KV.pushrelay.importing"
-      }
+    let subject: String
+
+    /// How far a reader of the feedback service has read. Its name is free text; subjects have no
+    /// dots or spaces inside.
+    static func cursor(reader: String) -> Key {
+      Key(subject: cursors + reader.utf8.map { String($0, radix: 16) }.joined(separator: "-"))
     }
+
+    static func drain(node: String) -> Key { Key(subject: drains + node) }
   }
 
   struct Sight: Sendable {
@@ -62,16 +54,15 @@ struct EngineBucket: Sendable {
     var sight = Sight()
     for message in messages where !message.body.isEmpty {
       guard let subject = message.headers["Nats-Subject"] else { continue }
-      if subject.hasPrefix(Self.leases) {
-        if let key = Self.node(message) { sight.nodes.append(key) }
-      } else if subject.hasPrefix(Self.drains) {
+      switch subject {
+      case Key.budgets.subject: sight.settings.budgets = Self.value(message.body)
+      case Key.providerKeys.subject: sight.settings.providerKeys = Self.value(message.body)
+      case Key.authorities.subject: sight.settings.authorities = Self.value(message.body)
+      case _ where subject.hasPrefix(Self.drains):
         sight.drains[String(subject.dropFirst(Self.drains.count))] = Self.value(message.body)
-      } else if subject == Key.budgets.subject {
-        sight.settings.budgets = Self.value(message.body)
-      } else if subject == Key.providerKeys.subject {
-        sight.settings.providerKeys = Self.value(message.body)
-      } else if subject == Key.authorities.subject {
-        sight.settings.authorities = Self.value(message.body)
+      case _ where subject.hasPrefix(Self.leases):
+        if let key = Self.node(message) { sight.nodes.append(key) }
+      default: break
       }
     }
     return sight
