@@ -2,8 +2,8 @@ import DeviceModel
 import Primitives
 import RelayCore
 
-/// An action on an app, a phone or the relay, other than pushing. Scenarios, typed commands and the
-/// tables in docs/SCENARIOS.md are all made from these rows.
+/// An action on an app, a phone or the relay, other than pushing. Scenarios and typed commands are
+/// made from these rows; docs/SCENARIOS.md says what each does.
 struct Verb: Sendable {
   enum Scope: Sendable {
     case app
@@ -41,24 +41,21 @@ struct Verb: Sendable {
   typealias Act = @Sendable (Reader, PlaceNames) throws(ScenarioError) -> Scenario.Action
 
   let name: String
-  let explanation: String
   let scope: Scope
   /// Besides `phone` and `app`.
   let words: [Word]
   let action: Act
 
-  private init(
-    _ name: String, _ explanation: String, _ scope: Scope, _ words: [Word], action: @escaping Act
-  ) {
-    (self.name, self.explanation, self.scope) = (name, explanation, scope)
+  private init(_ name: String, _ scope: Scope, _ words: [Word], action: @escaping Act) {
+    (self.name, self.scope) = (name, scope)
     (self.words, self.action) = (words, action)
   }
 
   private static func app<Value: Sendable>(
-    _ name: String, _ explanation: String, _ key: Key<Value>,
+    _ name: String, _ key: Key<Value>,
     does deed: @escaping @Sendable (inout Simulation, AppHandle, Value) -> Void
   ) -> Verb {
-    Verb(name, explanation, .app, key.words) { reader, names throws(ScenarioError) in
+    Verb(name, .app, key.words) { reader, names throws(ScenarioError) in
       let place = try names.place(reader)
       let value = try key.read(reader)
       return .app(place, { deed(&$0, $1, value) })
@@ -66,27 +63,26 @@ struct Verb: Sendable {
   }
 
   private static func app(
-    _ name: String, _ explanation: String,
-    does deed: @escaping @Sendable (inout Simulation, AppHandle) -> Void
+    _ name: String, does deed: @escaping @Sendable (inout Simulation, AppHandle) -> Void
   ) -> Verb {
-    app(name, explanation, nothing) { simulation, app, _ in deed(&simulation, app) }
+    app(name, nothing) { simulation, app, _ in deed(&simulation, app) }
   }
 
   /// A verb that sends an event to the app's phone.
   private static func event<Value: Sendable>(
-    _ name: String, _ explanation: String, _ key: Key<Value>,
+    _ name: String, _ key: Key<Value>,
     does event: @escaping @Sendable (AppID, Value) -> PhoneEvent
   ) -> Verb {
-    app(name, explanation, key) { simulation, app, value in
+    app(name, key) { simulation, app, value in
       simulation.tell(app) { event($0, value) }
     }
   }
 
   private static func phone<Value: Sendable>(
-    _ name: String, _ explanation: String, _ key: Key<Value>,
+    _ name: String, _ key: Key<Value>,
     does deed: @escaping @Sendable (inout Simulation, PhoneHandle, Value) -> Void
   ) -> Verb {
-    Verb(name, explanation, .phone, key.words) { reader, names throws(ScenarioError) in
+    Verb(name, .phone, key.words) { reader, names throws(ScenarioError) in
       let phone = try names.phone(try reader.required("phone"))
       let value = try key.read(reader)
       return .phone(phone, { deed(&$0, $1, value) })
@@ -94,17 +90,16 @@ struct Verb: Sendable {
   }
 
   private static func phone(
-    _ name: String, _ explanation: String,
-    does deed: @escaping @Sendable (inout Simulation, PhoneHandle) -> Void
+    _ name: String, does deed: @escaping @Sendable (inout Simulation, PhoneHandle) -> Void
   ) -> Verb {
-    phone(name, explanation, nothing) { simulation, phone, _ in deed(&simulation, phone) }
+    phone(name, nothing) { simulation, phone, _ in deed(&simulation, phone) }
   }
 
   private static func relay<Value: Sendable>(
-    _ name: String, _ explanation: String, _ key: Key<Value>,
+    _ name: String, _ key: Key<Value>,
     does deed: @escaping @Sendable (inout Simulation, Value) -> Void
   ) -> Verb {
-    Verb(name, explanation, .relay, key.words) { reader, _ throws(ScenarioError) in
+    Verb(name, .relay, key.words) { reader, _ throws(ScenarioError) in
       let value = try key.read(reader)
       return .relay { deed(&$0, value) }
     }
@@ -164,150 +159,88 @@ struct Verb: Sendable {
   static let all = ofApps + ofDocuments + ofState + ofPhones + ofRelay
 
   private static let ofApps: [Verb] = [
-    .app("open", "the user unlocks the phone and opens an app") { $0.open($1) },
-    .app("open banner", "the user slides the newest banner of an app") { $0.openBanner(of: $1) },
-    .app("swipe away", "out of the app switcher") { $0.swipeAway($1) },
+    .app("open") { $0.open($1) },
+    .app("open banner") { $0.openBanner(of: $1) },
+    .app("swipe away") { $0.swipeAway($1) },
     Verb(
-      "use", "as `open`, and after that time (default `1m`) the user leaves the app and locks",
-      .app, [Word(name: "for", shown: "TIME", isOptional: true)]
+      "use", .app, [Word(name: "for", shown: "TIME", isOptional: true)]
     ) { reader, names throws(ScenarioError) in
       let place = try names.place(reader)
       return .app(place, { $0.open($1) }, lasts: try reader["for"]?.duration() ?? 60_000)
     },
-    .app("uninstall", "with all that it has; its provider is refused after the next push") {
-      $0.uninstall($1)
-    },
-    .app("install again", "what was uninstalled is there again, new, and has a new token") {
-      $0.installAgain($1)
-    },
-    .app("enter region", "its user comes to a place that the app watches") {
-      $0.enterRegion(of: $1)
-    },
+    .app("uninstall") { $0.uninstall($1) },
+    .app("install again") { $0.installAgain($1) },
+    .app("enter region") { $0.enterRegion(of: $1) },
+    .app("fetch") { $0.fetch($1) },
+    .app("play", on) { $0.setPlaying($2, $1) },
+    .event("ask", nothing) { app, _ in .backgroundAsked(app) },
+    .app("crash") { $0.crash($1) },
+    .app("update", Key<String>("version", "VERSION")) { $0.update($1, to: $2) },
+    .app("set fetch", Key<FetchInterval>("to", "never|minimum|TIME")) { $0.setFetch($2, of: $1) },
     .app(
-      "fetch",
-      "a developer has an app fetched now, whatever is planned; from the front it leaves"
-    ) { $0.fetch($1) },
-    .app("play", "a running app begins to play sound, or ends it", on) { $0.setPlaying($2, $1) },
-    .event("ask", "a running app asks whether it will be run in the background", nothing) {
-      app, _ in .backgroundAsked(app)
-    },
-    .app("crash", "a running app crashes") { $0.crash($1) },
-    .app(
-      "update", "another version of it is installed; its state stays",
-      Key<String>("version", "VERSION")
-    ) { $0.update($1, to: $2) },
-    .app(
-      "set fetch", "a running app asks for another fetch interval",
-      Key<FetchInterval>("to", "never|minimum|TIME")
-    ) { $0.setFetch($2, of: $1) },
-    .app(
-      "queue transfer",
-      "a running app queues a transfer; as a text `film,5000000`, perhaps with an address behind",
-      Key<TransferRequest>("transfer", "NAME,BYTES[,URL]")
+      "queue transfer", Key<TransferRequest>("transfer", "NAME,BYTES[,URL]")
     ) { $0.queue($2, by: $1) },
   ]
 
   private static let ofDocuments: [Verb] = [
     .app(
-      "create document", "a running app makes a document, which is with the sync service too",
-      both(documentName, bytes)
+      "create document", both(documentName, bytes)
     ) { $0.createDocument($2.0, bytes: $2.1, by: $1) },
     .event(
-      "rename document", "a running app renames the n-th document of the phone",
-      both(document, documentName)
+      "rename document", both(document, documentName)
     ) { .document(.renamed($1.0, by: $0, to: $1.1)) },
-    .event("delete document", "a running app deletes it", document) {
-      .document(.deleted($1, by: $0))
-    },
+    .event("delete document", document) { .document(.deleted($1, by: $0)) },
+    .event("want document", document) { .document(.contentRequested($1, by: $0)) },
+    .event("pick document", document) { .document(.picked($1, by: $0)) },
     .event(
-      "want document", "of what is only a placeholder a running app wants the content", document
-    ) { .document(.contentRequested($1, by: $0)) },
-    .event(
-      "pick document",
-      "the user chooses it for an app that does not contain it, which opens it where it is",
-      document
-    ) { .document(.picked($1, by: $0)) },
-    .event(
-      "file document",
-      "a reference to what lies elsewhere goes into that folder of the running app's container",
-      both(document, Key<String>("folder", "FOLDER"))
+      "file document", both(document, Key<String>("folder", "FOLDER"))
     ) { .document(.filed($1.0, by: $0, folder: $1.1)) },
-    .event(
-      "provider", "the user switches an app that provides documents on in the picker", on
-    ) { .document(.providerSwitched($0, isOn: $1)) },
+    .event("provider", on) { .document(.providerSwitched($0, isOn: $1)) },
     .app(
-      "announce document", "another device has made one, of which the app has a placeholder",
-      both(documentName, bytes)
+      "announce document", both(documentName, bytes)
     ) { $0.announceDocument($2.0, bytes: $2.1, to: $1) },
-    .event("list documents", "a running app lists what it has and what it may use", nothing) {
-      app, _ in .document(.listed(by: app))
-    },
-    .app(
-      "coordinate",
-      "a running app asks for documents together, works on them so long (default `1s`), and lets "
-        + "go of them; `bytes` is how large those are then that it writes", use
-    ) { $0.use($2, by: $1) },
-    .app(
-      "write uncoordinated",
-      "the mistake: it writes that long and asks nobody; whoever writes too makes it corrupt",
-      both(both(document, bytes), Key<Interval>("for", "TIME"))
-    ) {
+    .event("list documents", nothing) { app, _ in .document(.listed(by: app)) },
+    .app("coordinate", use) { $0.use($2, by: $1) },
+    .app("write uncoordinated", both(both(document, bytes), Key<Interval>("for", "TIME"))) {
       var use = DocumentUse(of: $2.0.0, .size($2.0.1))
       use.time = $2.1
       use.skipsCoordination = true
       $0.use(use, by: $1)
     },
     .app(
-      "edit line", "a running app writes a line of a document's text, or removes it",
+      "edit line",
       both(both(document, number("line", "LINE", 10_000)), Key<String?>(perhaps: "text", "TEXT"))
     ) { $0.use(DocumentUse(of: $2.0.0, .line($2.0.1, $2.1)), by: $1) },
-    .app("undo edit", "it takes back its last edit", document) {
-      $0.use(DocumentUse(of: $2, .undo), by: $1)
-    },
+    .app("undo edit", document) { $0.use(DocumentUse(of: $2, .undo), by: $1) },
     .app(
-      "choose version",
-      "of a document that was changed in two places a version is chosen; `all`: each other becomes "
-        + "a document of its own", both(document, version)
+      "choose version", both(document, version)
     ) { $0.use(DocumentUse(of: $2.0, .choose($2.1)), by: $1) },
-    .app(
-      "import document",
-      "the user has an app make a copy of it, which goes when the app ends", document
-    ) {
+    .app("import document", document) {
       let want = DocumentUse.Want($2, isWriting: false)
       $0.use(DocumentUse(wants: [want], edit: .imported), by: $1)
     },
     .app(
-      "export document",
-      "a running app puts a copy of it into another app's container, or to keep it into its own",
-      both(document, container)
+      "export document", both(document, container)
     ) { $0.use(DocumentUse(of: $2.0, isWriting: false, .copied(to: $2.1)), by: $1) },
     .app(
-      "move document",
-      "it lies in another app's container from now on, and the running app keeps a reference",
-      both(document, container)
+      "move document", both(document, container)
     ) { $0.use(DocumentUse(of: $2.0, .moved(to: $2.1)), by: $1) },
     .event(
-      "keep bookmark",
-      "an object in a running app's interface remembers a bookmark of a document",
-      both(both(path, key), document)
+      "keep bookmark", both(both(path, key), document)
     ) { .document(.bookmarkKept($1.1, by: $0, at: $1.0.0, key: $1.0.1)) },
   ]
 
   private static let ofState: [Verb] = [
     .app(
-      "remember", "an object in a running app's interface remembers something",
-      both(both(path, key), Key<StateValue>("value", "VALUE", isPlain: true))
+      "remember", both(both(path, key), Key<StateValue>("value", "VALUE", isPlain: true))
     ) { $0.change(.set($2.0.0, key: $2.0.1, $2.1), in: $1) },
     .app(
-      "refer", "it refers to another object", both(both(path, key), Key<String>("target", "PATH"))
+      "refer", both(both(path, key), Key<String>("target", "PATH"))
     ) { $0.change(.link($2.0.0, key: $2.0.1, to: StatePath(text: $2.1)), in: $1) },
-    .app("forget", "it forgets it", both(path, key)) { $0.change(.unset($2.0, key: $2.1), in: $1) },
-    .app("show", "it comes to the top", path) { $0.change(.show($2), in: $1) },
+    .app("forget", both(path, key)) { $0.change(.unset($2.0, key: $2.1), in: $1) },
+    .app("show", path) { $0.change(.show($2), in: $1) },
     .app(
       "add object",
-      "a running app makes another one, below one that there is: of which class (default `View`) "
-        + "and which restoration class makes it again (without one nobody does; `storyboard`: it "
-        + "is in one)",
       both(
         both(Key<StatePath>("path", "PATH"), Key<String?>(perhaps: "class", "CLASS")),
         Key<String?>(perhaps: "madeBy", "CLASS"))
@@ -319,60 +252,36 @@ struct Verb: Sendable {
         isRegistered: false)
       $0.change(change, in: $1)
     },
-    .app("remove object", "it does away with one that it has made", path) {
-      $0.change(.remove($2), in: $1)
-    },
-    .event("ignore snapshot", "a running app asks for the plain image at its next launch", nothing)
-    {
-      app, _ in .snapshotIgnoredOnce(app)
-    },
+    .app("remove object", path) { $0.change(.remove($2), in: $1) },
+    .event("ignore snapshot", nothing) { app, _ in .snapshotIgnoredOnce(app) },
   ]
 
   private static let ofPhones: [Verb] = [
-    .phone("unlock", "the user does") { $0.unlock($1) },
-    .phone("lock", "the user does") { $0.lock($1) },
-    .phone("leave", "the user does, to the home screen") { $0.leave($1) },
-    .phone("reboot", "the phone starts anew, locked until somebody unlocks it") { $0.reboot($1) },
+    .phone("unlock") { $0.unlock($1) },
+    .phone("lock") { $0.lock($1) },
+    .phone("leave") { $0.leave($1) },
+    .phone("reboot") { $0.reboot($1) },
+    .phone("power", on) { $0.setPower($2, of: $1) },
+    .phone("travel") { $0.travel($1) },
+    .phone("exhaust memory") { $0.exhaustMemory(of: $1) },
     .phone(
-      "power", "the user switches the phone off, or `on` again: then it starts anew", on
-    ) { $0.setPower($2, of: $1) },
-    .phone(
-      "travel",
-      "its user goes far: apps that watch where the phone is are started (mode `location`)"
-    ) { $0.travel($1) },
-    .phone("exhaust memory", "suspended apps have to go") { $0.exhaustMemory(of: $1) },
-    .phone(
-      "network", "as for a phone; `airplane` says good-bye to the relay, `none` does not",
-      Key<Network>("to", Network.allCases.map(\.rawValue).joined(separator: "|"))
+      "network", Key<Network>("to", Network.allCases.map(\.rawValue).joined(separator: "|"))
     ) { $0.setNetwork($2, of: $1) },
-    .phone("charger", "`on` or `off`", on) { $0.setCharging($2, of: $1) },
-    .phone("low power", "`on` or `off`", on) { $0.setLowPower($2, of: $1) },
-    .phone("developer mode", "`on` or `off`", on) {
-      $0.tell($1.number, .developerModeSwitched(isOn: $2))
-    },
+    .phone("charger", on) { $0.setCharging($2, of: $1) },
+    .phone("low power", on) { $0.setLowPower($2, of: $1) },
+    .phone("developer mode", on) { $0.tell($1.number, .developerModeSwitched(isOn: $2)) },
     .phone(
-      "change document", "the n-th document of the phone was edited elsewhere",
-      both(document, bytes)
+      "change document", both(document, bytes)
     ) { $0.changeDocumentElsewhere($2.0, bytes: $2.1, on: $1) },
-    .phone(
-      "rewrite document",
-      "it was edited elsewhere, and this is its text; a vertical bar ends a line",
-      both(document, Key<String>("text", "TEXT"))
-    ) {
+    .phone("rewrite document", both(document, Key<String>("text", "TEXT"))) {
       let lines = $2.1.split(separator: "|", omittingEmptySubsequences: false)
       $0.changeDocumentElsewhere(
         $2.0, DocumentBody(text: DocumentText(lines: lines.map(String.init))), on: $1)
     },
-    .phone("lose document", "it was deleted elsewhere", document) {
-      $0.tell($1.number, .document(.elsewhere(.deleted($2))))
-    },
-    .phone("migrate", "the user moves to iCloud Drive, with all phones of the account") {
-      $0.migrate($1)
-    },
+    .phone("lose document", document) { $0.tell($1.number, .document(.elsewhere(.deleted($2)))) },
+    .phone("migrate") { $0.migrate($1) },
     .phone(
       "link",
-      "the phone's link is like that from now on, what is left out as before; in real time the "
-        + "phone connects again over it",
       both(
         both(number("loss", "PERCENT", 100), Key<Duration?>(perhaps: "latency", "TIME")),
         Key<Duration?>(perhaps: "jitter", "TIME"))
@@ -383,14 +292,8 @@ struct Verb: Sendable {
       link.jitter = $2.1 ?? link.jitter
       $0.setLink(link, of: $1)
     },
-    .phone(
-      "connect again",
-      "the phone opens another connection beside the one it has, which the relay then ends"
-    ) { $0.connectAgain($1) },
-    Verb(
-      "refresh", "Background App Refresh for an app or for all, `on` or `off`", .appOrPhone,
-      on.words
-    ) { reader, names throws(ScenarioError) in
+    .phone("connect again") { $0.connectAgain($1) },
+    Verb("refresh", .appOrPhone, on.words) { reader, names throws(ScenarioError) in
       let isOn = try on.read(reader)
       guard reader["app"] != nil else {
         let phone = try names.phone(try reader.required("phone"))
@@ -402,7 +305,7 @@ struct Verb: Sendable {
 
   private static let ofRelay: [Verb] = [
     .relay(
-      "policy", "the relay is given another named policy; what was used stays used; no `phone`",
+      "policy",
       Key<RelayPolicy>(Word(name: "to")) { reader throws(ScenarioError) in
         let to = try reader.required("to")
         let name = try to.text()
@@ -410,18 +313,10 @@ struct Verb: Sendable {
         throw to.problem("\"\(name)\" is none of documented, strict, unlimited")
       }
     ) { $0.setPolicy($1) },
+    .relay("slow journal", Key<Duration>("to", "TIME")) { $0.setJournalDelay($1) },
+    .relay("fail journal", on) { $0.setJournalFailing($1) },
     .relay(
-      "slow journal",
-      "a write of the relay's journal takes so long from now on; `0s`: it answers at once",
-      Key<Duration>("to", "TIME")
-    ) { $0.setJournalDelay($1) },
-    .relay("fail journal", "`on` or `off`: whether the relay's journal cannot write", on) {
-      $0.setJournalFailing($1)
-    },
-    .relay(
-      "crash relay",
-      "the relay's process dies, and after that time (default `5s`) another one starts with what "
-        + "the journal remembers", Key<Duration?>(perhaps: "for", "TIME")
+      "crash relay", Key<Duration?>(perhaps: "for", "TIME")
     ) { $0.crashRelay(for: $1 ?? .seconds(5)) },
   ]
 

@@ -4,8 +4,8 @@ import Testing
 @testable import DeviceSimulator
 
 /// The two pages about scenarios say what the code says. With RELAY_TEST_WRITE_DOCS set their
-/// generated parts are written instead: what stands between a mark such as `<!-- kinds -->` and the
-/// next `<!-- end -->`.
+/// tables between a mark such as `<!-- kinds -->` and the next `<!-- end -->` are written instead:
+/// all but the last column, which is the page's own.
 @Suite struct ScenariosPageTests {
   private static let guide = "docs/SCENARIOS.md"
   private static let keys = "docs/SCENARIO-KEYS.md"
@@ -16,6 +16,8 @@ import Testing
     if Files.areWritten { return try Files.write(wanted, to: path) }
     let difference = wanted.split(separator: "\n").difference(from: page.split(separator: "\n"))
     #expect(difference.isEmpty, "set RELAY_TEST_WRITE_DOCS=1 and run this test again")
+    let unexplained = page.split(separator: "\n").filter { $0.hasSuffix("|  |") }
+    #expect(unexplained.isEmpty, "\(path): \(unexplained)")
   }
 
   /// The objects of a scenario, and their keys.
@@ -88,24 +90,46 @@ import Testing
 
   private func regenerated(_ page: String) throws -> String {
     var lines: [String] = []
-    var isGenerated = false
+    var rows: [[String]]?
+    var explanations: [String: String] = [:]
     for line in page.split(separator: "\n", omittingEmptySubsequences: false) {
-      if line == "<!-- end -->" { isGenerated = false }
-      guard !isGenerated else { continue }
+      if let known = rows {
+        guard line == "<!-- end -->" else {
+          let cells = line.dropFirst(2).dropLast(2).split(
+            separator: " | ", omittingEmptySubsequences: false)
+          if let name = cells.first, let last = cells.last { explanations["\(name)"] = "\(last)" }
+          continue
+        }
+        for cells in known {
+          let row = cells + [explanations[cells[0]] ?? ""]
+          lines.append("| \(row.joined(separator: " | ")) |")
+        }
+        rows = nil
+      }
       lines.append(String(line))
-      guard let text = part(markedBy: line) else { continue }
-      lines.append(text)
-      isGenerated = true
+      guard let table = table(markedBy: line) else { continue }
+      lines += table.head
+      (rows, explanations) = (table.rows, [:])
     }
-    guard !isGenerated else { throw MissingEnd() }
+    guard rows == nil else { throw MissingEnd() }
     return lines.joined(separator: "\n")
   }
 
-  /// What is to stand behind a mark; nil for a line that is none.
-  private func part(markedBy line: Substring) -> String? {
-    if line == "<!-- kinds -->" { return kinds() }
+  /// What is to stand behind a mark, but for the last column; nil for a line that is none.
+  private func table(markedBy line: Substring) -> (head: [String], rows: [[String]])? {
+    if line == "<!-- kinds -->" {
+      let rows = TraceKind.allCases.map { ["`\($0.rawValue)`"] }
+      return (["| `what` | it says |", "|---|---|"], rows)
+    }
     let names = verbs(namedBy: line)
-    return names.isEmpty ? nil : table(of: names)
+    guard !names.isEmpty else { return nil }
+    let rows = names.compactMap { name in Verb.all.first { $0.name == name } }.map { verb in
+      let keys = verb.allKeys.filter { $0 != "phone" }.map { key in
+        verb.scope == .appOrPhone && key == "app" ? "perhaps `app`" : "`\(key)`"
+      }
+      return ["`\(verb.name)`", keys.joined(separator: ", ")]
+    }
+    return (["| `do` | with | what happens |", "|---|---|---|"], rows)
   }
 
   /// The verbs that a mark such as `<!-- verbs: open, use -->` names.
@@ -113,21 +137,6 @@ import Testing
     let (begin, end) = ("<!-- verbs: ", " -->")
     guard line.hasPrefix(begin), line.hasSuffix(end) else { return [] }
     return line.dropFirst(begin.count).dropLast(end.count).split(separator: ", ").map(String.init)
-  }
-
-  private func table(of names: [String]) -> String {
-    let rows = names.compactMap { name in Verb.all.first { $0.name == name } }.map { verb in
-      let keys = verb.allKeys.filter { $0 != "phone" }.map { key in
-        verb.scope == .appOrPhone && key == "app" ? "perhaps `app`" : "`\(key)`"
-      }
-      return "| `\(verb.name)` | \(keys.joined(separator: ", ")) | \(verb.explanation) |"
-    }
-    return (["| `do` | with | what happens |", "|---|---|---|"] + rows).joined(separator: "\n")
-  }
-
-  private func kinds() -> String {
-    let rows = TraceKind.allCases.map { "| `\($0.rawValue)` | \($0.explanation) |" }
-    return (["| `what` | it says |", "|---|---|"] + rows).joined(separator: "\n")
   }
 
   private struct MissingEnd: Error {}
