@@ -277,7 +277,6 @@ package actor PhoneDriver {
     for task in registrations.values { await task.value }
     for transfer in transfers.values { transfer.cancel() }
     for transfer in transfers.values { await transfer.value }
-    await transferClient?.shutdown()
     await pool.closeAll()
     if !storages.isEmpty { putAway() }
   }

@@ -27,7 +27,7 @@ final class HTTPExchange: Sendable {
     self.tls = tls
   }
 
-  func close() {
+  private func close() {
     let channels = state.withLock { state in
       state.isClosed = true
       return state.channels

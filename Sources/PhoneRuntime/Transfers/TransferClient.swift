@@ -2,7 +2,6 @@ import DeviceModel
 import FoundationEssentials
 import NIOCore
 import NIOHTTP1
-import Synchronization
 import TLS
 
 /// HTTP transfers for the phones of a process, whatever their apps are doing (WWDC 2013 session
@@ -17,12 +16,10 @@ import TLS
 /// Memory per transfer is a block or two, whatever the file's size.
 package final class TransferClient: Sendable {
   let options: TransferOptions
-  private let tls: TLSContext
+  let tls: TLSContext
   private let turnstile: AsyncSemaphore
-  /// Exchanges under way; nil after the shutdown.
-  private let exchanges = Mutex<[ObjectIdentifier: HTTPExchange]?>([:])
 
-  /// Connects on demand. `shutdown` must be called at the end.
+  /// Connects on demand. Cancelled transfers leave nothing behind.
   package init(
     _ options: TransferOptions = TransferOptions()
   ) throws(TransferClientError) {
@@ -41,29 +38,6 @@ package final class TransferClient: Sendable {
     } catch {
       throw .trustRoots(options.trustRoots ?? "the system's list", "\(error)")
     }
-  }
-
-  /// Transfers under way end without a report.
-  package func shutdown() async {
-    let open = exchanges.withLock { exchanges in
-      defer { exchanges = nil }
-      return exchanges ?? [:]
-    }
-    for exchange in open.values { exchange.close() }
-  }
-
-  func exchange<Outcome: Sendable>(
-    _ request: HTTPRequest, _ body: UploadBody?,
-    receive: (inout HTTPAnswer) async throws(TransferError) -> Outcome
-  ) async throws(TransferError) -> Outcome {
-    let exchange = HTTPExchange(options, tls)
-    let isOpen = exchanges.withLock { exchanges in
-      exchanges?[ObjectIdentifier(exchange)] = exchange
-      return exchanges != nil
-    }
-    guard isOpen else { throw .failed("the transfers were shut down") }
-    defer { exchanges.withLock { _ = $0?.removeValue(forKey: ObjectIdentifier(exchange)) } }
-    return try await exchange.perform(request, body: body, receive: receive)
   }
 
   /// Performs a transfer and reports in sequence. Returns after the last report; when cancelled,
@@ -283,7 +257,7 @@ extension TransferClient {
       let current = request
       progress?.began(at: 0)
       var next: HTTPRequest?
-      let outcome = try await exchange(current, body) {
+      let outcome = try await HTTPExchange(options, tls).perform(current, body: body) {
         answer throws(TransferError) -> Outcome? in
         next = try current.redirected(by: answer.head)
         return next == nil ? try await receive(&answer) : nil

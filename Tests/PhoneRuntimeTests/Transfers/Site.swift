@@ -40,7 +40,6 @@ struct Site: Sendable {
     } catch {
       result = .failure(error)
     }
-    await client.shutdown()
     await server.stop()
     try FileManager.default.removeItem(atPath: folder)
     try result.get()

@@ -227,13 +227,6 @@ import Testing
     }
   }
 
-  @Test func afterTheShutdown() async throws {
-    try await Site.with(TestServer { _, _ in TestServer.Answer() }) { site in
-      await site.client.shutdown()
-      #expect(await site.end(site.download())?.reason == "the transfers were shut down")
-    }
-  }
-
   @Test func noCertificates() throws {
     var options = TransferOptions()
     options.trustRoots = "/nowhere/roots.pem"

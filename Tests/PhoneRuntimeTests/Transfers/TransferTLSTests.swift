@@ -53,7 +53,6 @@ import Testing
         #expect(end?.reason.hasPrefix(reason) == true, "\(end as Any)")
         #expect(server.requests.isEmpty)
       }
-      await client.shutdown()
       await server.stop()
     }
   }
