@@ -41,7 +41,7 @@ package final class TransferClient: Sendable {
   }
 
   /// Performs a transfer and reports in sequence. Returns after the last report; when cancelled,
-  /// soon and without it, and a partial download stays.
+  /// without it, soon or when its turn would have come, and a partial download stays.
   package func perform(
     _ order: TransferOrder, report: @Sendable (TransferReport) async -> Void
   ) async {
@@ -54,9 +54,9 @@ package final class TransferClient: Sendable {
   }
 
   private func carryOut(_ order: TransferOrder, _ progress: ProgressReporter) async {
-    guard await turnstile.enter() else { return progress.end(nil) }
-    let report = await attempts(order, progress)
-    turnstile.leave()
+    await turnstile.enter()
+    let report = Task.isCancelled ? nil : await attempts(order, progress)
+    await turnstile.leave()
     progress.end(report)
   }
 
