@@ -88,14 +88,7 @@ final class HTTPExchange: Sendable {
     of channel: any Channel
   ) async -> TransferError? {
     do {
-      var sent: Int64 = 0
-      for try await block in body {
-        sent += Int64(block.readableBytes)
-        try await outbound.write(.body(.byteBuffer(block)))
-      }
-      guard sent == body.bytes else {
-        throw TransferError.failed("the file changed its size while it was sent")
-      }
+      try await body.send { try await outbound.write(.body(.byteBuffer($0))) }
       try await outbound.write(.end(nil))
       return nil
     } catch {
