@@ -10,9 +10,9 @@ extension Phone {
   mutating func begin(
     _ use: DocumentUse, by app: AppID, for callback: CallbackID?, _ effects: inout [PhoneEffect]
   ) -> Bool {
-    guard isAppRunning(app, &effects) else { return false }
-    guard !use.wants.isEmpty, uses.count < limits.documentUses else {
-      ignore(.limitReached, &effects)
+    let isTooMuch = use.wants.isEmpty || uses.count >= limits.documentUses
+    if let obstacle = obstacle(to: app) ?? (isTooMuch ? .limitReached : nil) {
+      ignore(obstacle, &effects)
       return false
     }
     let id = AccessID(number: useNumbering.next())
@@ -25,11 +25,12 @@ extension Phone {
   private mutating func goOn(_ id: AccessID, _ effects: inout [PhoneEffect]) {
     guard let running = uses[id] else { return }
     for want in running.use.wants {
-      let isAllowed =
+      let obstacle =
         running.use.edit == .imported
-        ? mayPick(want.document, running.app, &effects)
-        : mayUse(want.document, running.app, &effects)
-      guard isAllowed, let document = documents.documents[want.document] else {
+        ? obstacle(to: running.app, picking: want.document)
+        : obstacle(to: running.app, using: want.document)
+      if let obstacle { ignore(obstacle, &effects) }
+      guard obstacle == nil, let document = documents.documents[want.document] else {
         return giveUp(id, &effects)
       }
       guard lacksContent(document, want, running) else { continue }

@@ -6,45 +6,47 @@ extension Phone {
   mutating func perform(_ event: DocumentEvent, _ effects: inout [PhoneEffect]) {
     switch event {
     case .created(let app, let name, let bytes):
-      guard isAppRunning(app, &effects) else { return }
+      if let obstacle = obstacle(to: app) { return ignore(obstacle, &effects) }
       add(name, DocumentBody(bytes: bytes), to: app, &effects)
     case .renamed(let id, let app, let name):
-      guard mayUse(id, app, &effects) else { return }
+      if let obstacle = obstacle(to: app, using: id) { return ignore(obstacle, &effects) }
       documents.documents[id]?.name = name
       documents.documents[id]?.hasNewPlace = true
       emit(.document(id, .renamed(name)), &effects)
       needUpload(id, &effects)
     case .deleted(let id, let app):
-      guard mayUse(id, app, &effects), let document = documents.documents[id] else { return }
+      if let obstacle = obstacle(to: app, using: id) { return ignore(obstacle, &effects) }
+      guard let document = documents.documents[id] else { return }
       if document.remoteRevision > 0, document.isTemporary != true {
         documents.deleted = (documents.deleted ?? []) + [document]
       }
       remove(id, &effects)
     case .deletionsSent: documents.deleted = nil
     case .contentRequested(let id, let app):
-      guard mayUse(id, app, &effects) else { return }
+      if let obstacle = obstacle(to: app, using: id) { return ignore(obstacle, &effects) }
       guard documents.documents[id]?.isStale == true, !isOnItsWay(id) else {
         return ignore(.alreadySo, &effects)
       }
       bringContent(id, &effects)
     case .bookmarkResolved(let app, let bookmark):
-      guard isAppRunning(app, &effects) else { return }
+      if let obstacle = obstacle(to: app) { return ignore(obstacle, &effects) }
       guard let id = documents.resolve(bookmark, by: app) else {
         return ignore(.staleBookmark, &effects)
       }
       apps[app.number].process.references.insert(id)
       emit(.document(id, .referenced(by: app, bookmark)), &effects)
     case .picked(let id, let app):
-      if mayPick(id, app, &effects) { refer(app, to: id, &effects) }
+      if let obstacle = obstacle(to: app, picking: id) { return ignore(obstacle, &effects) }
+      refer(app, to: id, &effects)
     case .filed(let id, let app, let folder):
-      guard mayUse(id, app, &effects) else { return }
+      if let obstacle = obstacle(to: app, using: id) { return ignore(obstacle, &effects) }
       guard documents.folder(of: id, for: app) != nil else { return ignore(.notAllowed, &effects) }
       documents.file(id, for: app, in: folder)
     case .providerSwitched(let app, let isOn):
       guard isProvider(app) else { return ignore(.notAllowed, &effects) }
       apps[app.number].isOffered = isOn
     case .bookmarkKept(let id, let app, let path, let key):
-      guard mayUse(id, app, &effects) else { return }
+      if let obstacle = obstacle(to: app, using: id) { return ignore(obstacle, &effects) }
       let value = StateValue.bookmark(documents.grant(id, to: app).data)
       apps[app.number].process.interface.apply(.set(path, key: key, value))
     case .used(let use, let app):
@@ -69,7 +71,7 @@ extension Phone {
   }
 
   private func list(for app: AppID, _ effects: inout [PhoneEffect]) {
-    guard isAppRunning(app, &effects) else { return }
+    if let obstacle = obstacle(to: app) { return ignore(obstacle, &effects) }
     for document in documents.listing(for: app) {
       let folder = documents.folder(of: document.id, for: app)
       emit(.document(document.id, .listed(by: app, document, folder: folder)), &effects)
@@ -87,56 +89,32 @@ extension Phone {
     emit(.document(id, .referenced(by: app, documents.grant(id, to: app))), &effects)
   }
 
-  func isAppRunning(_ app: AppID, _ effects: inout [PhoneEffect]) -> Bool {
-    guard apps.indices.contains(app.number) else {
-      ignore(.unknownApp, &effects)
-      return false
-    }
-    guard isRunning(app.number) else {
-      ignore(.notRunning, &effects)
-      return false
-    }
-    return true
+  /// Why an app cannot act on documents; nil for a running one.
+  func obstacle(to app: AppID) -> IgnoreReason? {
+    guard apps.indices.contains(app.number) else { return .unknownApp }
+    return isRunning(app.number) ? nil : .notRunning
   }
 
   /// Allows the app's own documents and those it has a reference to.
-  func mayUse(_ id: DocumentID, _ app: AppID, _ effects: inout [PhoneEffect]) -> Bool {
-    guard isAppRunning(app, &effects) else { return false }
-    guard let document = documents.documents[id] else {
-      ignore(.unknownDocument, &effects)
-      return false
-    }
-    guard
+  func obstacle(to app: AppID, using id: DocumentID) -> IgnoreReason? {
+    if let obstacle = obstacle(to: app) { return obstacle }
+    guard let document = documents.documents[id] else { return .unknownDocument }
+    let isAllowed =
       document.container == app || apps[app.number].process.references.contains(id)
-        || documents.folder(of: id, for: app) != nil
-    else {
-      ignore(.notAllowed, &effects)
-      return false
-    }
-    return true
+      || documents.folder(of: id, for: app) != nil
+    return isAllowed ? nil : .notAllowed
   }
 
   /// Allows documents of containers that opted in, and of a type the app asks for.
-  func mayPick(_ id: DocumentID, _ app: AppID, _ effects: inout [PhoneEffect]) -> Bool {
-    guard isAppRunning(app, &effects) else { return false }
-    guard let document = documents.documents[id] else {
-      ignore(.unknownDocument, &effects)
-      return false
-    }
-    guard documents.lacksDrive != true else {
-      ignore(.notMigrated, &effects)
-      return false
-    }
+  func obstacle(to app: AppID, picking id: DocumentID) -> IgnoreReason? {
+    if let obstacle = obstacle(to: app) { return obstacle }
+    guard let document = documents.documents[id] else { return .unknownDocument }
+    if documents.lacksDrive == true { return .notMigrated }
     guard document.container == app || apps[document.container.number].isOffered == true else {
-      ignore(.notOffered, &effects)
-      return false
+      return .notOffered
     }
     let types = apps[app.number].definition.documentTypes
-    guard types?.contains(document.type ?? "") ?? true else {
-      ignore(.wrongType, &effects)
-      return false
-    }
-    return true
+    return types?.contains(document.type ?? "") ?? true ? nil : .wrongType
   }
 
   // MARK: Coming and going
