@@ -263,7 +263,7 @@ extension Phone {
     if isProvider(document.container) {
       callProvider(id, &effects)
     } else {
-      fetchContent(id, &effects)
+      download(document, isForDocumentOnly: true, &effects)
     }
   }
 
@@ -303,16 +303,8 @@ extension Phone {
       }
       emit(
         .document(id, .uploading(transfer, revision: document.revision)), &effects)
-    } else if document.isStale {
-      let request = TransferRequest(
-        session: "documents", name: document.name,
-        bytes: document.remoteBody?.bytes ?? document.bytes, document: id)
-      guard
-        let transfer = queue(
-          request, of: document.container.number, &effects, fromForeground: true)
-      else { return }
-      if document.content == .placeholder { documents.documents[id]?.content = .coming(transfer) }
-      emit(.document(id, .contentComing(transfer)), &effects)
+    } else {
+      download(document, isForDocumentOnly: false, &effects)
     }
   }
 

@@ -320,25 +320,22 @@ extension Phone {
   }
 
   /// Not discretionary: the user waits for it.
-  mutating func fetchContent(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
-    guard let document = documents.documents[id], document.isStale else { return }
-    guard service.transfers.count < limits.transfers else { return ignore(.limitReached, &effects) }
+  mutating func download(
+    _ document: Document, isForDocumentOnly: Bool, _ effects: inout [PhoneEffect]
+  ) {
+    guard document.isStale else { return }
     let request = TransferRequest(
       session: "documents", name: document.name,
-      bytes: document.remoteBody?.bytes ?? document.bytes, document: id)
-    accountTransfers()
-    let transfer = service.add(
-      request, of: document.container, isDiscretionary: false, transferMode)
+      bytes: document.remoteBody?.bytes ?? document.bytes, document: document.id)
+    let index = document.container.number
+    guard let transfer = queue(request, of: index, &effects, fromForeground: true) else { return }
     if let place = service.index(of: transfer) {
-      service.transfers[place].isForDocumentOnly = true
+      service.transfers[place].isForDocumentOnly = isForDocumentOnly
     }
     if document.content == .placeholder {
-      documents.documents[id]?.content = .coming(transfer)
+      documents.documents[document.id]?.content = .coming(transfer)
     }
-    emit(
-      .transfer(transfer, document.container, .queued(request, isDiscretionary: false)), &effects)
-    emit(.document(id, .contentComing(transfer)), &effects)
-    mustReviewTransfers = true
+    emit(.document(document.id, .contentComing(transfer)), &effects)
   }
 
   /// The service writes a finished download once it has access.
@@ -362,12 +359,6 @@ extension Phone {
     let want = DocumentUse.Want(id, isWriting: true)
     let access = AccessID(number: useNumbering.next())
     request(.init(id: access, party: .syncService, wants: [want]), &effects)
-  }
-
-  /// Before a start: all processes end, so only the service keeps its accesses.
-  mutating func endAllAccesses(_ effects: inout [PhoneEffect]) {
-    uses = [:]
-    endAccesses(&effects) { $0.party != .syncService }
   }
 
   /// After a start: the service requests access again for downloads not yet written.

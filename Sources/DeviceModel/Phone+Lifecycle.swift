@@ -182,18 +182,24 @@ extension Phone {
   /// Archives, snapshots, the switcher, force-quit states, transfers, documents and what was
   /// learned survive.
   mutating func reboot(_ effects: inout [PhoneEffect]) {
-    // No keys exist until the code is entered, so nothing is archived while shutting down.
-    lock = .beforeFirstUnlock
-    endAllAccesses(&effects)
-    for index in apps.indices where apps[index].state.hasProcess {
-      terminate(index, .reboot, &effects)
-    }
-    interruptTransfers(&effects)
-    litUntil = now
+    endAll(.reboot, &effects)
     emit(.phone(.booted), &effects)
     wake(&effects)
     if network.isConnected { catchUp(&effects) }
     replanAll(&effects)
+  }
+
+  /// Ends all processes, so only the sync service keeps its accesses.
+  mutating func endAll(_ reason: TerminationReason, _ effects: inout [PhoneEffect]) {
+    // No keys exist until the code is entered, so nothing is archived while shutting down.
+    lock = .beforeFirstUnlock
+    uses = [:]
+    endAccesses(&effects) { $0.party != .syncService }
+    for index in apps.indices where apps[index].state.hasProcess {
+      terminate(index, reason, &effects)
+    }
+    interruptTransfers(&effects)
+    litUntil = now
   }
 }
 

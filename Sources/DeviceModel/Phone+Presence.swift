@@ -6,15 +6,9 @@ extension Phone {
 
   /// Like a reboot; no timer fires until the phone is on again.
   mutating func switchOff(_ effects: inout [PhoneEffect]) {
-    lock = .beforeFirstUnlock
-    endAllAccesses(&effects)
-    for index in apps.indices where apps[index].state.hasProcess {
-      terminate(index, .switchedOff, &effects)
-    }
-    interruptTransfers(&effects)
+    endAll(.switchedOff, &effects)
     timers = TimerQueue()
     (sleepTimer, fetchTimer, transferTimer) = (.never, .never, .never)
-    litUntil = now
     wakefulness = .off
     emit(.phone(.switchedOff), &effects)
   }
