@@ -123,29 +123,29 @@ public enum RunCause: Hashable, Sendable {
   case document
 }
 
-/// Why an app's process ended.
+/// Why an app's process ended. The raw value is the end of a sentence.
 package enum TerminationReason: String, CaseIterable, Hashable, Sendable {
-  case swipedAway
-  case handlerNotCalled
-  case taskOverran
-  case memory
+  case swipedAway = "swiped away"
+  case handlerNotCalled = "handler not called in time"
+  case taskOverran = "background task overran"
+  case memory = "memory needed"
   case reboot
   case crash
-  case crashWhileRestoring
+  case crashWhileRestoring = "crash while restoring"
   case updated
   case uninstalled
-  case switchedOff
+  case switchedOff = "switched off"
   /// Launched while locked, its work is done; it must not stay with an unrestored interface.
-  case notRestored
+  case notRestored = "done, launched without its state"
 }
 
 /// Why an app starts without its archive.
 package enum FreshReason: String, CaseIterable, Hashable, Sendable {
-  case noArchive
+  case noArchive = "no archive"
   case locked
   case declined
   /// Of another app version, without a transform to this one.
-  case otherVersion
+  case otherVersion = "declined, another version"
 }
 
 /// Exactly one of `completed` and `abandoned` ends a callback.

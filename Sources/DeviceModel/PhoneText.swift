@@ -35,25 +35,6 @@ extension ScreenContent: CustomStringConvertible {
   }
 }
 
-extension TerminationReason {
-  /// The end of a sentence.
-  package var text: String {
-    switch self {
-    case .swipedAway: "swiped away"
-    case .handlerNotCalled: "handler not called in time"
-    case .taskOverran: "background task overran"
-    case .memory: "memory needed"
-    case .reboot: "reboot"
-    case .crash: "crash"
-    case .crashWhileRestoring: "crash while restoring"
-    case .updated: "updated"
-    case .uninstalled: "uninstalled"
-    case .switchedOff: "switched off"
-    case .notRestored: "done, launched without its state"
-    }
-  }
-}
-
 extension ContentFile {
   package static func words(_ files: [ContentFile]) -> String {
     let items = files.flatMap(\.items)

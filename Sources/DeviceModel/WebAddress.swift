@@ -58,20 +58,12 @@ package struct WebAddress: Hashable, Sendable {
 }
 
 /// Why a text is no usable address.
-package enum WebAddressError: Error, CaseIterable, Hashable, Sendable, CustomStringConvertible {
-  case scheme
-  case characters
-  case user
-  case host
-  case port
+package enum WebAddressError: String, Error, CaseIterable, CustomStringConvertible {
+  case scheme = "an address that begins with http:// or https:// is wanted"
+  case characters = "spaces and other such characters are written with % in an address"
+  case user = "an address with a name and password is not wanted; there is authorization"
+  case host = "the address has no host, or one with characters that no host has"
+  case port = "the port of the address is no number from 1 to 65535"
 
-  package var description: String {
-    switch self {
-    case .scheme: "an address that begins with http:// or https:// is wanted"
-    case .characters: "spaces and other such characters are written with % in an address"
-    case .user: "an address with a name and password is not wanted; there is authorization"
-    case .host: "the address has no host, or one with characters that no host has"
-    case .port: "the port of the address is no number from 1 to 65535"
-    }
-  }
+  package var description: String { rawValue }
 }

@@ -78,7 +78,7 @@ extension Simulation {
         open[id] = runs.count
         runs.append(AppRun(time: .milliseconds(entry.at), cause: cause))
       case .completed(let outcome): open[id].map { runs[$0].ending = outcome.rawValue }
-      case .abandoned(let reason): open[id].map { runs[$0].ending = reason.text }
+      case .abandoned(let reason): open[id].map { runs[$0].ending = reason.rawValue }
       }
     }
     return runs

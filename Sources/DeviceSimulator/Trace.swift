@@ -146,7 +146,7 @@ extension PhoneAction {
     case .app(_, let step): step.told(push: push)
     case .callback(_, _, .began(let cause)): Told(.began, cause.words(push: push))
     case .callback(_, _, .completed(let outcome)): Told(.completed, outcome.rawValue)
-    case .callback(_, _, .abandoned(let reason)): Told(.abandoned, reason.text)
+    case .callback(_, _, .abandoned(let reason)): Told(.abandoned, reason.rawValue)
     case .fetch(let plan): Told(.fetchPlanned) { plan.words(by: $0) }
     case .document(let id, let step):
       Told(.document) { clock in
@@ -199,7 +199,7 @@ extension AppStep {
     case .launchImage(let content): Told(.launchImage, content.map { "\($0)" } ?? "plain")
     case .enteredBackground: Told(.left)
     case .suspended: Told(.suspended)
-    case .terminated(let reason): Told(.terminated, reason.text)
+    case .terminated(let reason): Told(.terminated, reason.rawValue)
     case .taskBegan(let work): Told(.taskBegan, work.text)
     case .taskEnded: Told(.taskEnded)
     case .taskExpired: Told(.taskExpired)
@@ -211,10 +211,7 @@ extension AppStep {
     case .limitedCredential: Told(.limitedCredential)
     case .contentShown(let waited): Told(.contentShown, "waited \(waited.text)")
     case .restored(_, let count): Told(.restored, "\(count) objects")
-    case .startedFresh(.noArchive): Told(.startedFresh, "no archive")
-    case .startedFresh(.locked): Told(.startedFresh, "locked")
-    case .startedFresh(.declined): Told(.startedFresh, "declined")
-    case .startedFresh(.otherVersion): Told(.startedFresh, "declined, another version")
+    case .startedFresh(let reason): Told(.startedFresh, reason.rawValue)
     }
   }
 }

@@ -9,6 +9,5 @@ import Testing
     #expect(Set(texts).count == texts.count)
     #expect(
       CallbackOutcome.allCases.map { "\(PushOutcome($0))" } == ["newData", "noData", "failed"])
-    #expect(Set(TerminationReason.allCases.map(\.text)).count == TerminationReason.allCases.count)
   }
 }
