@@ -10,6 +10,15 @@ struct Expectation: Sendable {
     /// On this percentage of the days on which an app is used, a fetch completed within that time
     /// before every use.
     case fetchedBeforeUse(within: Int64, percentOfDays: Int64, Window)
+
+    /// Of the entries that it looks at.
+    var matches: [Match] {
+      switch self {
+      case .expect(let match, _, _): [match]
+      case .order(let matches): matches
+      case .fetchedBeforeUse: [.began, .completed, .opened].map { Match(kind: $0) }
+      }
+    }
   }
 
   /// The time to look at, in milliseconds since the start.
@@ -49,19 +58,8 @@ struct Expectation: Sendable {
 
   /// The kinds the expectations look at; nil for all.
   static func kinds(of expectations: [Expectation]) -> Set<TraceKind>? {
-    var kinds: Set<TraceKind> = []
-    for expectation in expectations {
-      switch expectation.rule {
-      case .expect(let match, _, _):
-        guard let kind = match.kind else { return nil }
-        kinds.insert(kind)
-      case .order(let matches):
-        guard matches.allSatisfy({ $0.kind != nil }) else { return nil }
-        kinds.formUnion(matches.compactMap(\.kind))
-      case .fetchedBeforeUse: kinds.formUnion([.began, .completed, .opened])
-      }
-    }
-    return kinds
+    let kinds = expectations.flatMap(\.rule.matches).map(\.kind)
+    return kinds.contains(nil) ? nil : Set(kinds.compactMap(\.self))
   }
 }
 
@@ -286,7 +284,8 @@ extension Simulation {
     _ match: Expectation.Match, _ window: Expectation.Window, _ count: ClosedRange<Int64>
   ) -> (Bool, String) {
     let window = window.shifted(by: origin)
-    let start = window.after ?? match.push.flatMap { posted($0) } ?? origin
+    let push = match.push.flatMap { push in pushes.indices.first { isPush($0, push) } }
+    let start = window.after ?? push.map { pushes[$0].postedAt } ?? origin
     var end = window.before ?? .max
     if let within = window.within { end = min(end, start + within) }
     let from = window.after ?? (window.within == nil ? 0 : start)
@@ -360,10 +359,6 @@ extension Simulation {
 
   private func describe(_ index: Int) -> String {
     TimeText.text(time: entries[index].at) + " " + line(index).what
-  }
-
-  private func posted(_ push: Expectation.PushReference) -> Int64? {
-    pushes.indices.first { isPush($0, push) }.map { pushes[$0].postedAt }
   }
 
   private func isPush(_ index: Int, _ push: Expectation.PushReference) -> Bool {

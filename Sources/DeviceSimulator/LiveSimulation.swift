@@ -146,18 +146,9 @@ package struct LastingPhone: Sendable {
 extension Expectation {
   /// Looks at what only the relay sees, or at pushes by their scenario names.
   fileprivate var needsRelay: Bool {
-    switch rule {
-    case .expect(let match, _, _): match.needsRelay
-    case .order(let matches): matches.contains { $0.needsRelay }
-    case .fetchedBeforeUse: false
+    rule.matches.contains { match in
+      match.push != nil || match.kind.map(TraceKind.seenByRelay.contains) ?? false
     }
-  }
-}
-
-extension Expectation.Match {
-  fileprivate var needsRelay: Bool {
-    if push != nil { return true }
-    return kind.map(TraceKind.seenByRelay.contains) ?? false
   }
 }
 

@@ -178,11 +178,8 @@ extension Scenario.Usage: ReadableObject {
         try item.checkIsBeforeEnd(usage.clocks.last ?? 0)
       }
     },
-    Field("days") { usage, reader throws(ScenarioError) in
-      usage.days = try reader.choice([
-        ("every day", .all), ("weekdays", .weekdays), ("weekends", .weekends),
-      ])
-    }, Field("jitter", milliseconds: \.jitter), Field("for", milliseconds: \.duration),
+    Field("days", \.days), Field("jitter", milliseconds: \.jitter),
+    Field("for", milliseconds: \.duration),
   ]
 }
 

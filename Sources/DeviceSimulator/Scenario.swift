@@ -65,8 +65,8 @@ public struct Scenario: Sendable {
     var duration: Int64 = 60_000
   }
 
-  enum Days: Sendable {
-    case all
+  enum Days: String, CaseIterable, Readable {
+    case all = "every day"
     case weekdays
     case weekends
 
