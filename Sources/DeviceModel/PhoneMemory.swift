@@ -28,6 +28,8 @@ package struct PhoneMemory: Codable, Sendable {
     try values.encode(phone, forKey: .phone)
   }
 
+  package var apps: [String] { phone.apps.map(\.definition.name) }
+
   /// The name of the app that was in the foreground.
   package var foreground: String? {
     phone.apps.first { $0.state == .foreground }?.definition.name

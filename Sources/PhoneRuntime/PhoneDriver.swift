@@ -140,7 +140,9 @@ package actor PhoneDriver {
     var open = storage
     try open.unlock(passcode: configuration.passcode)
     var archives: [String: StateArchive] = [:]
-    for app in try open.archives() { archives[app] = try open.archive(of: app) }
+    for app in memory.apps where (try? ArchiveName.file(of: app)) != nil {
+      archives[app] = try open.archive(of: app)
+    }
     return LastingPhone(memory: memory, archives: archives)
   }
 

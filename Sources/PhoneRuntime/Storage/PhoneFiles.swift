@@ -99,28 +99,7 @@ enum ArchiveName {
     return name + suffix
   }
 
-  /// Nil for any other file.
-  static func app(of file: String) -> String? {
-    guard file.hasSuffix(suffix) else { return nil }
-    var bytes: [UInt8] = []
-    var rest = file.utf8.dropLast(suffix.utf8.count)
-    while let byte = rest.popFirst() {
-      guard byte == UInt8(ascii: "%") else {
-        bytes.append(byte)
-        continue
-      }
-      let digits = Substring(rest.prefix(2))
-      guard digits.utf8.count == 2, let value = UInt8(digits, radix: 16) else { return nil }
-      rest = rest.dropFirst(2)
-      bytes.append(value)
-    }
-    guard let name = String(validating: bytes, as: UTF8.self),
-      let expected = try? self.file(of: name), expected == file
-    else { return nil }
-    return name
-  }
-
-  private static func isPlain(_ byte: UInt8) -> Bool {
+  static func isPlain(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
       UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),

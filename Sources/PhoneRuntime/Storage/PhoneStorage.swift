@@ -93,11 +93,6 @@ package struct PhoneStorage: Sendable {
     return opened.archive
   }
 
-  /// The apps that have an archive, ordered by file name. Needs no key.
-  package func archives() throws(PhoneStorageError) -> [String] {
-    try PhoneFiles.names(in: directory + "/archives").compactMap { ArchiveName.app(of: $0) }
-  }
-
   /// A missing archive is no error. Needs no key.
   package func deleteArchive(of app: String) throws(PhoneStorageError) {
     try PhoneFiles.remove(try path(of: app))
@@ -116,10 +111,7 @@ package struct PhoneStorage: Sendable {
     let folder = directory + "/transfers"
     try PhoneFiles.makePrivateDirectory(folder)
     let safe = name.unicodeScalars.map { scalar -> Character in
-      let isPlain =
-        scalar.isASCII
-        && (scalar.properties.isAlphabetic || "0123456789._-".unicodeScalars.contains(scalar))
-      return isPlain ? Character(scalar) : "_"
+      scalar.isASCII && ArchiveName.isPlain(UInt8(scalar.value)) ? Character(scalar) : "_"
     }
     return "\(folder)/\(number)-\(String(safe.prefix(100)))"
   }
@@ -161,7 +153,9 @@ package struct PhoneStorage: Sendable {
 
   /// Removes everything but the keys: the phone starts as a new one.
   package func clear() throws(PhoneStorageError) {
-    for app in try archives() { try deleteArchive(of: app) }
+    for name in try PhoneFiles.names(in: directory + "/archives") {
+      try PhoneFiles.remove("\(directory)/archives/\(name)")
+    }
     for path in [memoryPath, directory + "/transfers"] { try PhoneFiles.remove(path) }
   }
 
