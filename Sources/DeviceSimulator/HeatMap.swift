@@ -1,4 +1,5 @@
 import DeviceModel
+import RelayCore
 
 /// An app's uses, fetches and pushes per half hour and day: it shows how the phone learns when the
 /// user looks.
@@ -7,62 +8,37 @@ public struct HeatMap: Hashable, Sendable {
     case uses
     case fetches
     case pushes
-
-    fileprivate func counts(_ entry: TraceEntry) -> Bool {
-      switch self {
-      case .uses: entry.kind == .opened
-      case .fetches: if case .fetchBegan = entry.fact { true } else { false }
-      case .pushes: entry.kind == .received
-      }
-    }
   }
 
   /// As in the timeline: `anna/news`.
   public let name: String
-  /// By layer, day and half hour.
-  private var cells: [Layer: [[Int]]] = [:]
+  fileprivate let dayCount: Int
+  /// In milliseconds since the scenario began.
+  fileprivate var times: [Layer: [Int64]] = [:]
 
   static let binCount = 48
   private static let bin = TimeText.day / Int64(binCount)
 
-  init(name: String, dayCount: Int) {
-    self.name = name
-    let days = Array(repeating: Array(repeating: 0, count: Self.binCount), count: dayCount)
-    for layer in Layer.allCases { cells[layer] = days }
-  }
-
-  fileprivate mutating func add(_ entry: TraceEntry, since origin: Int64) {
-    let time = entry.at - origin
-    let (day, bin) = (Int(time / TimeText.day), Int(time % TimeText.day / Self.bin))
-    for layer in Layer.allCases where layer.counts(entry) {
-      guard let days = cells[layer], days.indices.contains(day) else { continue }
-      cells[layer]?[day][bin] += 1
-    }
-  }
-
   /// Sums per half hour over those days.
   func counts(_ layer: Layer, days: Range<Int>) -> [Int] {
-    (cells[layer] ?? []).enumerated().filter { days.contains($0.offset) }.map(\.element)
-      .reduce(into: Array(repeating: 0, count: Self.binCount)) { sum, day in
-        for bin in day.indices { sum[bin] += day[bin] }
-      }
+    var counts = Array(repeating: 0, count: Self.binCount)
+    for time in times[layer] ?? [] where days.contains(Int(time / TimeText.day)) {
+      counts[Int(time % TimeText.day / Self.bin)] += 1
+    }
+    return counts
   }
-
-  private var dayCount: Int { cells[.uses]?.count ?? 0 }
 
   /// One row per week and layer; a fuller mark means more often.
   public var text: String {
     let hours = (0..<8).map { "\($0 * 3)".padded(to: 6) }.joined()
     var text = name.padded(to: 18) + hours + "\n"
-    var first = 0
-    while first < dayCount {
+    for first in stride(from: 0, to: dayCount, by: 7) {
       let days = first..<min(first + 7, dayCount)
       for (place, layer) in Layer.allCases.enumerated() {
         let week = place == 0 ? "  week \(first / 7 + 1)" : ""
         let marks = counts(layer, days: days).map { Self.mark($0, of: days.count) }.joined()
         text += week.padded(to: 10) + layer.rawValue.padded(to: 8) + marks + "\n"
       }
-      first += 7
     }
     return text
   }
@@ -87,7 +63,16 @@ extension Simulation {
     var maps = apps.map { app in
       HeatMap(name: "\(phones[Int(app.phone)].name)/\(app.name)", dayCount: dayCount)
     }
-    for entry in entries where entry.app >= 0 { maps[Int(entry.app)].add(entry, since: origin) }
+    for entry in entries where entry.app >= 0 {
+      let layer: HeatMap.Layer? =
+        switch entry.fact {
+        case .phone(.app(_, .opened)): .uses
+        case .fetchBegan: .fetches
+        case .life(.received), .life(.restored): .pushes
+        default: nil
+        }
+      if let layer { maps[Int(entry.app)].times[layer, default: []].append(entry.at - origin) }
+    }
     return maps
   }
 }
