@@ -11,7 +11,7 @@ struct Expectation: Sendable {
     /// before every use.
     case fetchedBeforeUse(within: Int64, percentOfDays: Int64, Window)
 
-    /// Of the entries that it looks at.
+    /// The entries that it looks at.
     var matches: [Match] {
       switch self {
       case .expect(let match, _, _): [match]

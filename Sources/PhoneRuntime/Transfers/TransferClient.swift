@@ -19,7 +19,7 @@ package final class TransferClient: Sendable {
   let tls: TLSContext
   private let turnstile: AsyncSemaphore
 
-  /// Connects on demand. Cancelled transfers leave nothing behind.
+  /// Connects on demand. A cancelled transfer closes its connection.
   package init(
     _ options: TransferOptions = TransferOptions()
   ) throws(TransferClientError) {
