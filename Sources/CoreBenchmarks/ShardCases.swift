@@ -116,7 +116,7 @@ struct Relay {
   private mutating func perform(_ effect: inout Effect) {
     switch effect {
     case .respond(let address, .accepted(let uniqueID)):
-      sum &+= uniqueID.low &+ UInt64(address.connection)
+      sum &+= uniqueID.low &+ UInt64(address.connection.value)
     case .persist(let record): lastPersist = record.sequence
     case .log:
       if case .log(var event) = exchange(&effect, with: .forget(0)) { lifeLog.append(&event) }

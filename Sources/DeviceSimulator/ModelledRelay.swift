@@ -30,7 +30,7 @@ struct ModelledRelay: Sendable {
   mutating func nextRequest() -> RequestID {
     lastRequest += 1
     return RequestID(
-      loop: 1, connection: .max, stream: Int32(truncatingIfNeeded: lastRequest))
+      loop: 1, connection: ConnectionNumber(.max), stream: Int32(truncatingIfNeeded: lastRequest))
   }
 
   mutating func crash(at time: Int64) {

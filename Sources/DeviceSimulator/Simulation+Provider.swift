@@ -21,7 +21,7 @@ extension Simulation {
       let notification = try notification(index, payload, options)
       pushes[Int(index)].notificationClass = notification.notificationClass
       pushes[Int(index)].wakesApp = notification.wakesApp
-      let request = RequestID(loop: 0, connection: UInt32(index), stream: 1)
+      let request = RequestID(loop: 0, connection: ConnectionNumber(UInt32(index)), stream: 1)
       tellRelay(.submitted(notification, from: request))
     } catch {
       pushes[Int(index)].answer = .given(.rejected(error))

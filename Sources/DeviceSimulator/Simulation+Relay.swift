@@ -149,7 +149,7 @@ extension Simulation {
   mutating func perform(_ effect: Effect) {
     switch effect {
     case .respond(let request, let answer):
-      let push = Int(request.connection)
+      let push = Int(request.connection.value)
       guard pushes.indices.contains(push) else { return }
       pushes[push].answer = .given(answer)
       switch answer {
@@ -159,13 +159,13 @@ extension Simulation {
       }
     case .send(let connection, let delivery):
       let push = Self.pushNumber(delivery.notification.uniqueID)
-      send(.push(push, rides: delivery.via.isRide), over: connection.connection)
-    case .sendEmpty(let connection): send(.empty, over: connection.connection)
-    case .sendKeepAlive(let connection): send(.keepAlive, over: connection.connection)
+      send(.push(push, rides: delivery.via.isRide), over: connection.connection.value)
+    case .sendEmpty(let connection): send(.empty, over: connection.connection.value)
+    case .sendKeepAlive(let connection): send(.keepAlive, over: connection.connection.value)
     case .checkQueue(let connection):
       // A modelled link has no send queue.
       tellRelay(.stream(connection, .queueChecked(isEmpty: true)))
-    case .close(let connection, let reason): closed(connection.connection, reason)
+    case .close(let connection, let reason): closed(connection.connection.value, reason)
     case .log(let event):
       // The phone has already recorded its decision.
       if case .decided = event.step { return }
@@ -284,7 +284,7 @@ extension Simulation {
   }
 
   private static func connectionID(_ number: UInt32) -> ConnectionID {
-    ConnectionID(loop: 0, connection: number, stream: 1)
+    ConnectionID(loop: 0, connection: ConnectionNumber(number), stream: 1)
   }
 
   func uniqueID(_ push: Int32) -> UniqueID {

@@ -1,13 +1,25 @@
+/// A connection of a loop; reused only after four billion others.
+package struct ConnectionNumber: Hashable, Sendable, ExpressibleByIntegerLiteral {
+  package let value: UInt32
+
+  package init(_ value: UInt32) { self.value = value }
+  package init(integerLiteral value: UInt32) { self.value = value }
+
+  /// Of operators: providers and phones of the admin API, which have no connection.
+  package static var operators: ConnectionNumber { ConnectionNumber(0) }
+}
+
 /// An HTTP/2 stream. Effects carry these, not channels or promises, so as to be comparable.
 package struct StreamAddress: Hashable, Sendable {
   package var loop: UInt16
   /// The cluster's number of the node in its current run; 0 for a single relay.
   package var node: UInt16
-  /// Numbered on its loop; reused only after four billion others.
-  package var connection: UInt32
+  package var connection: ConnectionNumber
   package var stream: Int32
 
-  package init(loop: UInt16, connection: UInt32, stream: Int32, node: UInt16 = 0) {
+  package init(
+    loop: UInt16, connection: ConnectionNumber, stream: Int32, node: UInt16 = 0
+  ) {
     self.loop = loop
     self.node = node
     self.connection = connection
@@ -17,7 +29,7 @@ package struct StreamAddress: Hashable, Sendable {
   /// Node and loop as one number; the loop's own on a single relay.
   package var place: UInt32 { UInt32(node) << 16 | UInt32(loop) }
 
-  package init(place: UInt32, connection: UInt32, stream: Int32) {
+  package init(place: UInt32, connection: ConnectionNumber, stream: Int32) {
     self.init(
       loop: UInt16(truncatingIfNeeded: place), connection: connection, stream: stream,
       node: UInt16(truncatingIfNeeded: place >> 16))

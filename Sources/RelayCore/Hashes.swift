@@ -19,7 +19,7 @@ extension KeyedHash {
   static func hash(_ connection: ConnectionID) -> UInt32 {
     let keys = Self.keys
     var sum = keys.first.0 &* UInt64(connection.place) &+ keys.start
-    sum &+= keys.first.1 &* UInt64(connection.connection)
+    sum &+= keys.first.1 &* UInt64(connection.connection.value)
     sum &+= keys.second.0 &* UInt64(UInt32(bitPattern: connection.stream))
     return UInt32(truncatingIfNeeded: sum >> 32)
   }

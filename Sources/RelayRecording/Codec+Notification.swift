@@ -23,19 +23,21 @@ extension StreamAddress: BinaryCodable {
   static let mostBytes = 15
 
   package func write(to writer: inout ByteWriter) {
-    guard !writer.isDigesting else { return writer.put(place, connection, stream) }
+    guard !writer.isDigesting else { return writer.put(place, connection.value, stream) }
     writer.append(upTo: Self.mostBytes) { append(to: &$0) }
   }
 
   @inline(__always)
   func append(to output: inout OutputSpan<UInt8>) {
     output.append(varint: UInt64(place))
-    output.append(varint: UInt64(connection))
+    output.append(varint: UInt64(connection.value))
     output.append(folded: Int64(stream))
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(place: try reader.read(), connection: try reader.read(), stream: try reader.read())
+    self.init(
+      place: try reader.read(), connection: ConnectionNumber(try reader.read()),
+      stream: try reader.read())
   }
 }
 

@@ -116,7 +116,7 @@ package struct EffectDigest: Sendable {
   private mutating func mix(_ tag: UInt64, _ address: StreamAddress) {
     mix(
       tag | UInt64(address.place),
-      UInt64(address.connection) << 32 | UInt64(UInt32(bitPattern: address.stream)))
+      UInt64(address.connection.value) << 32 | UInt64(UInt32(bitPattern: address.stream)))
   }
 
   @inline(__always)

@@ -3,7 +3,7 @@ import Primitives
 package import RelayCore
 
 /// Providers and phones that use the admin API instead of a connection of their own. Their
-/// addresses have connection 0.
+/// addresses have the connection of operators.
 struct AdminPeers {
   private enum Peer {
     case provider((ProviderAnswer) -> Void, since: Instant)
@@ -172,7 +172,7 @@ extension ShardRunner {
   ) -> StreamAddress {
     let stream = adminPeers.listen(as: device, lines)
     let address = StreamAddress(
-      loop: index, connection: 0, stream: stream, node: node)
+      loop: index, connection: .operators, stream: stream, node: node)
     raise(.asked(.connected, credential, from: address), for: device, at: now)
     finishBatch()
     return address
@@ -263,7 +263,7 @@ extension Relay {
           continuation.resume(returning: answer)
         }
         let request = RequestID(
-          loop: runner.index, connection: 0, stream: stream, node: runner.node)
+          loop: runner.index, connection: .operators, stream: stream, node: runner.node)
         runner.raise(event(request), for: device, at: runner.now)
         runner.finishBatch()
       }

@@ -33,7 +33,8 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   let runner: ShardRunner
   let transport: Transport
-  private(set) var number: UInt32 = 0
+  /// nil until it is active.
+  private(set) var number: ConnectionNumber?
   private var isDirty = false
   private(set) var role: Role
   private var phase: Phase
@@ -144,7 +145,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   func channelInactive(context: ChannelHandlerContext) {
     phase = .closed
     self.context = nil
-    if number != 0 {
+    if let number {
       switch role {
       case .provider(let provider): provider.connection.ended()
       case .device(let device): device.ended(on: self)
@@ -269,7 +270,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   func address(_ stream: StreamID) -> StreamAddress {
-    StreamAddress(
+    guard let number else { preconditionFailure("streams come on active connections") }
+    return StreamAddress(
       loop: runner.index, connection: number, stream: stream, node: runner.node)
   }
 

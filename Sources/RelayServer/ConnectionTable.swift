@@ -4,9 +4,9 @@ import Transport
 
 /// The connections of one loop by number, and those with work to do.
 struct ConnectionTable {
-  private(set) var http2: [UInt32: ConnectionHandler] = [:]
+  private(set) var http2: [ConnectionNumber: ConnectionHandler] = [:]
   /// Of the binary provider API; numbers are shared with `http2`.
-  private(set) var binary: [UInt32: BinaryConnectionHandler] = [:]
+  private(set) var binary: [ConnectionNumber: BinaryConnectionHandler] = [:]
   private var numbers = ConnectionNumbers()
   /// The last connection looked up: answers come in runs.
   private var recent: ConnectionHandler?
@@ -21,30 +21,30 @@ struct ConnectionTable {
   var count: Int { http2.count + binary.count }
 
   /// Adds a connection and returns its number; nil when there are too many or the relay drains.
-  mutating func add(_ connection: ConnectionHandler) -> UInt32? {
+  mutating func add(_ connection: ConnectionHandler) -> ConnectionNumber? {
     let number = nextNumber()
     if let number { http2[number] = connection }
     return number
   }
 
-  mutating func add(_ connection: BinaryConnectionHandler) -> UInt32? {
+  mutating func add(_ connection: BinaryConnectionHandler) -> ConnectionNumber? {
     let number = nextNumber()
     if let number { binary[number] = connection }
     return number
   }
 
-  private mutating func nextNumber() -> UInt32? {
+  private mutating func nextNumber() -> ConnectionNumber? {
     guard count < Limits.connectionsPerLoop, !isDraining else { return nil }
     return numbers.next { http2[$0] != nil || binary[$0] != nil }
   }
 
-  mutating func remove(_ number: UInt32) {
+  mutating func remove(_ number: ConnectionNumber) {
     http2[number] = nil
     binary[number] = nil
     if recent?.number == number { recent = nil }
   }
 
-  subscript(number: UInt32) -> ConnectionHandler? {
+  subscript(number: ConnectionNumber) -> ConnectionHandler? {
     mutating get {
       if let recent, recent.number == number { return recent }
       guard let found = http2[number] else { return nil }
@@ -61,17 +61,17 @@ struct ConnectionTable {
 /// between loops, journal answers) has arrived, and a shard forgets the streams of a connection
 /// when it ends.
 struct ConnectionNumbers {
-  private var last: UInt32
+  private var last: ConnectionNumber
 
-  init(last: UInt32 = 0) {
+  init(last: ConnectionNumber = .operators) {
     self.last = last
   }
 
-  /// The next unused number; 0 is none. `Limits.connectionsPerLoop` leaves enough free.
-  mutating func next(isTaken: (UInt32) -> Bool) -> UInt32 {
+  /// The next unused number, never that of operators. `Limits.connectionsPerLoop` leaves enough free.
+  mutating func next(isTaken: (ConnectionNumber) -> Bool) -> ConnectionNumber {
     repeat {
-      last &+= 1
-    } while last == 0 || isTaken(last)
+      last = ConnectionNumber(last.value &+ 1)
+    } while last == .operators || isTaken(last)
     return last
   }
 }

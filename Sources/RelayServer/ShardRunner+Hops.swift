@@ -218,7 +218,9 @@ extension ShardRunner {
 
   private func isListening(_ address: StreamAddress) -> Bool {
     guard address.node == node, address.loop == index else { return false }
-    guard address.connection != 0 else { return adminPeers.device(on: address.stream) != nil }
+    guard address.connection != .operators else {
+      return adminPeers.device(on: address.stream) != nil
+    }
     return connections[address.connection]?.device?.listener(of: address.stream) != nil
   }
 
@@ -284,7 +286,7 @@ extension ShardRunner {
   private func isGivenUp(_ event: Event) -> Bool {
     if case .asked(.connected, _, _) = event { return false }
     guard event.notification == nil, let request = event.request, request.node == node,
-      request.loop == index, request.connection != 0
+      request.loop == index, request.connection != .operators
     else { return false }
     return connections[request.connection]?.device?.streams[request.stream] == nil
   }

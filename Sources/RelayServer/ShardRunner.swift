@@ -203,7 +203,7 @@ final class ShardRunner {
 
   @inline(__always)
   private func isMine(_ address: StreamAddress) -> Bool {
-    address.loop == index && address.node == node && address.connection != 0
+    address.loop == index && address.node == node && address.connection != .operators
   }
 
   /// Returns whether the address is a connection of this loop; otherwise passes the effect on.
@@ -211,7 +211,7 @@ final class ShardRunner {
     if address.node != node {
       hop(effect, to: address)
     } else if address.loop == index {
-      if address.connection != 0 { return true }
+      if address.connection != .operators { return true }
       performForAdmin(effect)
     } else {
       peers.pass(effect, loop: address.loop)
@@ -221,12 +221,12 @@ final class ShardRunner {
 
   @inline(__always)
   func deliver(_ line: DownLine, to stream: StreamAddress) {
-    guard stream.connection != 0 else { return adminPeers.send(line, to: stream.stream) }
+    guard stream.connection != .operators else { return adminPeers.send(line, to: stream.stream) }
     connections[stream.connection]?.send(line, to: stream.stream)
   }
 
   func resetStream(_ stream: StreamAddress) {
-    guard stream.connection != 0 else { return adminPeers.remove(stream.stream) }
+    guard stream.connection != .operators else { return adminPeers.remove(stream.stream) }
     connections[stream.connection]?.resetStream(stream.stream)
   }
 

@@ -151,7 +151,7 @@ struct ShardFixture {
 
   mutating func newConnection() -> ConnectionID {
     lastNumber += 1
-    return ConnectionID(loop: 1, connection: lastNumber, stream: 1, node: node)
+    return ConnectionID(loop: 1, connection: ConnectionNumber(lastNumber), stream: 1, node: node)
   }
 
   var lastRequest: RequestID {

@@ -219,7 +219,8 @@ import Testing
       let credential = Self.credential(phone)
       guard let connection = connections[phone] else {
         numbers += 1
-        let connection = ConnectionID(loop: 0, connection: UInt32(numbers), stream: 1)
+        let connection = ConnectionID(
+          loop: 0, connection: ConnectionNumber(UInt32(numbers)), stream: 1)
         connections[phone] = connection
         phoneOf[connection] = phone
         return handle(

@@ -271,7 +271,7 @@ struct ShardSet {
 
   mutating func connect(_ phone: Phone) -> ConnectionID {
     lastNumber += 1
-    let connection = ConnectionID(loop: 1, connection: lastNumber, stream: 1)
+    let connection = ConnectionID(loop: 1, connection: ConnectionNumber(lastNumber), stream: 1)
     raise(
       .asked(.connected, phone.credential, from: connection),
       key: phone.credential.device.routingKey)

@@ -53,7 +53,7 @@ import Testing
     }
 
     private func address(_ connection: UInt32) -> StreamAddress {
-      StreamAddress(loop: 0, connection: connection, stream: 1)
+      StreamAddress(loop: 0, connection: ConnectionNumber(connection), stream: 1)
     }
 
     private mutating func handle(_ first: Event) {

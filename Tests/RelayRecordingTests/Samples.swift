@@ -11,7 +11,7 @@ enum Samples {
   static let device = DeviceID(UniqueID(high: 0x1234, low: 99))
   static let secret = SecretHash(words: (0xAAAA_BBBB_CCCC_DDDD, 2, 3, .max))
   static let topic = Topic("com.example.app")!
-  static let request = RequestID(loop: 3, connection: .max, stream: .max)
+  static let request = RequestID(loop: 3, connection: ConnectionNumber(.max), stream: .max)
   static let otherRequest = RequestID(loop: 3, connection: 1, stream: 5)
   static let own = OwnToken(
     token: DeviceToken(hexadecimal: "abcdef")!, device: device, topic: topic)

@@ -1,3 +1,4 @@
+import RelayCore
 import Testing
 
 @testable import RelayServer
@@ -27,10 +28,10 @@ import Testing
     #expect((0..<3).map { _ in numbers.next { _ in false } } == [1, 2, 3])
   }
 
-  @Test func theyBeginAgainAndPassOverNoneAndThoseInUse() {
-    var numbers = ConnectionNumbers(last: .max - 1)
-    let taken: Set<UInt32> = [1, 2, 4]
+  @Test func theyBeginAgainAndPassOverOperatorsAndThoseInUse() {
+    var numbers = ConnectionNumbers(last: ConnectionNumber(.max - 1))
+    let taken: Set<ConnectionNumber> = [1, 2, 4]
     let next = (0..<4).map { _ in numbers.next { taken.contains($0) } }
-    #expect(next == [.max, 3, 5, 6])
+    #expect(next == [ConnectionNumber(.max), 3, 5, 6])
   }
 }

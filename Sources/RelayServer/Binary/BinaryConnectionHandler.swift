@@ -28,7 +28,8 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
   }
 
   let runner: ShardRunner
-  private(set) var number: UInt32 = 0
+  /// nil until it is active.
+  private(set) var number: ConnectionNumber?
   private var tls: TLSSession?
   private let isSecure: Bool
   private(set) var role: Role
@@ -99,7 +100,7 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
     phase = .closed
     self.context = nil
     if case .feedback(let pages) = role { pages.ended() }
-    if number != 0 { runner.connections.remove(number) }
+    if let number { runner.connections.remove(number) }
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -160,7 +161,8 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
   }
 
   func address(_ stream: Int32) -> RequestID {
-    RequestID(loop: runner.index, connection: number, stream: stream, node: runner.node)
+    guard let number else { preconditionFailure("pushes come on active connections") }
+    return RequestID(loop: runner.index, connection: number, stream: stream, node: runner.node)
   }
 
   var remoteAddress: String { context?.channel.remoteAddress?.description ?? "unknown" }
