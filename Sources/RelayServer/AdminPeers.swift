@@ -166,14 +166,16 @@ extension ShardRunner {
     }
   }
 
-  fileprivate func listen(
-    as device: DeviceID, with credential: DeviceCredential,
-    _ lines: AsyncStream<AdminLine>.Continuation
+  func operatorAddress(_ stream: Int32) -> StreamAddress {
+    StreamAddress(loop: index, connection: .operators, stream: stream, node: node)
+  }
+
+  @discardableResult
+  fileprivate func ask(
+    _ wish: RequestEvent, _ credential: DeviceCredential, on stream: Int32
   ) -> StreamAddress {
-    let stream = adminPeers.listen(as: device, lines)
-    let address = StreamAddress(
-      loop: index, connection: .operators, stream: stream, node: node)
-    raise(.asked(.connected, credential, from: address), for: device, at: now)
+    let address = operatorAddress(stream)
+    raise(.asked(wish, credential, from: address), for: credential.device, at: now)
     finishBatch()
     return address
   }
@@ -202,12 +204,9 @@ extension Relay {
   package func enrol() async -> (answer: DeviceAnswer, secret: String)? {
     let made = await inbox.loops?.ask(0) { ($0.ids.makeDevice(), $0.ids.makeSecret()) }
     guard let (device, secret) = made else { return nil }
-    let hash = DeviceRequest.hash(Array(secret.utf8))
-    guard
-      let answer = await ask(
-        device, { .asked(.enrolled, DeviceCredential(device: device, secret: hash), from: $0) })
-    else { return nil }
-    return (answer, secret)
+    let hash = DeviceRequest.hash(secret.utf8)
+    let answer = await ask(.enrolled, DeviceCredential(device: device, secret: hash))
+    return answer.map { ($0, secret) }
   }
 
   /// Registers an app with its own token or a new one; nil when there is no such device.
@@ -217,9 +216,7 @@ extension Relay {
     guard let credential = try await credential(of: device) else { return nil }
     let minted = await inbox.loops?.ask(0) { $0.ids.makeToken(for: device) }
     guard let token = own ?? minted else { return nil }
-    return await ask(device) {
-      .asked(.registered(topic, token, isOwn: own != nil), credential, from: $0)
-    }
+    return await ask(.registered(topic, token, isOwn: own != nil), credential)
   }
 
   /// Removes an app; nil when there is no such device.
@@ -227,15 +224,15 @@ extension Relay {
     _ topic: Topic, on device: DeviceID
   ) async throws(NodeAway) -> DeviceAnswer? {
     guard let credential = try await credential(of: device) else { return nil }
-    return await ask(device) { .asked(.unregistered(topic), credential, from: $0) }
+    return await ask(.unregistered(topic), credential)
   }
 
   /// Listens as a device; nil when there is no such device.
   package func listen(as device: DeviceID) async throws(NodeAway) -> AdminStream? {
     guard let credential = try await credential(of: device) else { return nil }
     let (lines, continuation) = AsyncStream.makeStream(of: AdminLine.self)
-    let address = await inbox.loops?.ask(0) {
-      $0.listen(as: device, with: credential, continuation)
+    let address = await inbox.loops?.ask(0) { runner in
+      runner.ask(.connected, credential, on: runner.adminPeers.listen(as: device, continuation))
     }
     return address.map { AdminStream(lines: lines, device: device, address: $0) }
   }
@@ -254,7 +251,7 @@ extension Relay {
   }
 
   private func ask(
-    _ device: DeviceID, _ event: @escaping @Sendable (RequestID) -> Event
+    _ wish: RequestEvent, _ credential: DeviceCredential
   ) async -> DeviceAnswer? {
     guard let loops = inbox.loops else { return nil }
     return await withCheckedContinuation { continuation in
@@ -262,10 +259,7 @@ extension Relay {
         let stream = runner.adminPeers.ask { (answer: DeviceAnswer) in
           continuation.resume(returning: answer)
         }
-        let request = RequestID(
-          loop: runner.index, connection: .operators, stream: stream, node: runner.node)
-        runner.raise(event(request), for: device, at: runner.now)
-        runner.finishBatch()
+        runner.ask(wish, credential, on: stream)
       }
     }
   }

@@ -157,8 +157,12 @@ final class DeviceConnection {
     _ request: DeviceRequest, _ stream: StreamID, at now: Instant, on handler: ConnectionHandler
   ) throws(DeviceRequest.ParsingError) {
     guard !request.bodyIsTooLarge else { throw .bodyTooLarge }
-    let address = handler.address(stream)
     let runner = handler.runner
+    func ask(_ wish: RequestEvent, _ credential: DeviceCredential, secret: String? = nil) {
+      streams[stream] = .asked(secret: secret)
+      runner.raise(
+        .asked(wish, credential, from: handler.address(stream)), for: credential.device, at: now)
+    }
     switch request.route {
     case .health:
       let clock = runner.settings.clock
@@ -168,30 +172,17 @@ final class DeviceConnection {
       guard runner.settings.mayEnroll(secret: request.secret) else { throw .enrolmentClosed }
       let device = runner.ids.makeDevice()
       let secret = runner.ids.makeSecret()
-      streams[stream] = .asked(secret: secret)
-      runner.raise(
-        .asked(
-          .enrolled,
-          DeviceCredential(device: device, secret: DeviceRequest.hash(Array(secret.utf8))),
-          from: address), for: device,
-        at: now)
-    case .inspect(let device):
-      let credential = try request.credential(for: device)
-      streams[stream] = .asked(secret: nil)
-      runner.raise(.asked(.inspected, credential, from: address), for: device, at: now)
+      let hash = DeviceRequest.hash(secret.utf8)
+      ask(.enrolled, DeviceCredential(device: device, secret: hash), secret: secret)
+    case .inspect(let device): ask(.inspected, try request.credential(for: device))
     case .registerApp(let device, let topic):
       let credential = try request.credential(for: device)
       let own = try request.ownToken()
       guard own == nil || runner.settings.takesOwnTokens else { throw .ownTokensOff }
       let token = own ?? runner.ids.makeToken(for: device)
-      let event = Event.asked(
-        .registered(topic, token, isOwn: own != nil), credential, from: address)
-      streams[stream] = .asked(secret: nil)
-      runner.raise(event, for: device, at: now)
+      ask(.registered(topic, token, isOwn: own != nil), credential)
     case .unregisterApp(let device, let topic):
-      let credential = try request.credential(for: device)
-      streams[stream] = .asked(secret: nil)
-      runner.raise(.asked(.unregistered(topic), credential, from: address), for: device, at: now)
+      ask(.unregistered(topic), try request.credential(for: device))
     case .listen:
       preconditionFailure("listening begins with the head")
     }

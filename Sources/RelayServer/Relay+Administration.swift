@@ -182,7 +182,7 @@ extension ShardRunner {
       }
       finish(answer)
     }
-    let request = RequestID(loop: index, connection: .operators, stream: stream, node: node)
+    let request = operatorAddress(stream)
     let now = now
     history.remember(note, of: notification.uniqueID)
     switch mayIntervene(notification) ? intervene(notification, from: request, at: now) : .none {
