@@ -18,29 +18,6 @@ extension NodeStanding: Composite {
   }
 }
 
-/// A number of a cluster's node, for monitoring.
-package struct ClusterMetric: Sendable {
-  package typealias Sample = (labels: [(name: String, value: String)], value: Double)
-
-  package let name: String
-  package let help: String
-  package let samples: [Sample]
-
-  package var isCounter: Bool { name.hasSuffix("_total") }
-
-  fileprivate init(_ name: String, _ help: String, _ samples: [Sample]) {
-    (self.name, self.help, self.samples) = (name, help, samples)
-  }
-
-  fileprivate init(_ name: String, _ help: String, _ value: Double?) {
-    self.init(name, help, value.map { [([], $0)] } ?? [])
-  }
-
-  fileprivate init(_ name: String, _ help: String, _ label: String, _ counts: [(String, Int)]?) {
-    self.init(name, help, counts?.map { ([(label, $0)], Double($1)) } ?? [])
-  }
-}
-
 extension Interval {
   fileprivate var seconds: Double { Double(milliseconds) / 1000 }
 }
@@ -68,57 +45,56 @@ extension ClusterStatus {
 
 extension Relay {
   /// Without samples for a relay on its own.
-  package func clusterMetrics() async -> [ClusterMetric] {
+  package func addClusterMetrics(to text: inout MetricsText) async {
     let (status, director) = (await clusterStatus(), inbox.director)
     let cluster = director == nil ? nil : inbox.journal as? ClusterJournal
     let clocks = await director?.clockDifferences.values.map { max($0, .zero - $0) }
     let moves = await director?.moves
     let hops = cluster?.port.statistics(at: RelayClock.wall)
     let lags = (cluster?.lags ?? [:]).sorted { $0.key < $1.key }
-    func ofStripes(_ value: (StripeWriter.Lag) -> Double) -> [ClusterMetric.Sample] {
-      lags.map { ([("stripe", "\($0.key)")], value($0.value)) }
+    func addStripes(_ name: String, _ help: String, _ value: (StripeWriter.Lag) -> Double) {
+      text.add(name, help, lags.map { ([("stripe", "\($0.key)")], value($0.value)) })
     }
-    return [
-      .init("cluster_nodes", "Nodes, as this one sees them", "state", status?.nodeCounts),
-      .init(
-        "cluster_stripes", "Stripes by whose they are, as this node sees it", "state",
-        status?.count { _ in 1 }),
-      .init(
-        "cluster_partitions", "Partitions by whose their stripe is", "state",
-        status?.count { status?.partitionCount(of: $0.stripe) ?? 0 }),
-      .init(
-        "cluster_lease_left_seconds", "Until this node's lease runs out; below 0 since it has",
-        cluster?.port.leaseLeft.seconds),
-      .init(
-        "cluster_clock_difference_seconds",
-        "The most that the clock of another node differs from this one's",
-        clocks.map { ($0.max() ?? .zero).seconds }),
-      .init(
-        "cluster_stripe_moves_total",
-        "Stripes that came from another node or from nobody, were given, lost or not readable",
-        "how",
-        moves.map {
-          [
-            ("received", $0.received), ("taken", $0.taken), ("given", $0.given), ("lost", $0.lost),
-            ("unread", $0.unread),
-          ]
-        }),
-      .init(
-        "stripe_waiting_records", "Records of a stripe that the engine has not said to have",
-        ofStripes { Double($0.entries) }),
-      .init(
-        "stripe_unacknowledged_bytes", "Of the message on its way to the engine",
-        ofStripes { Double($0.bytes) }),
-      .init(
-        "stripe_waiting_seconds", "How long the oldest record that waits has waited",
-        ofStripes { $0.age.seconds }),
-      .init(
-        "hops_total", "Messages to loops of other nodes: sent, refused, given up as lost", "fate",
-        hops.map { [("sent", $0.sent), ("refused", $0.refused), ("lost", $0.lost)] }),
-      .init(
-        "hop_bytes", "Bytes of messages to loops of other nodes that are on their way",
-        hops.map { Double($0.outstandingBytes) }),
-    ]
+    text.add(
+      "cluster_nodes", "Nodes, as this one sees them", by: "state", status?.nodeCounts ?? [])
+    text.add(
+      "cluster_stripes", "Stripes by whose they are, as this node sees it", by: "state",
+      status?.count { _ in 1 } ?? [])
+    text.add(
+      "cluster_partitions", "Partitions by whose their stripe is", by: "state",
+      status?.count { status?.partitionCount(of: $0.stripe) ?? 0 } ?? [])
+    text.add(
+      "cluster_lease_left_seconds", "Until this node's lease runs out; below 0 since it has",
+      cluster?.port.leaseLeft.seconds)
+    text.add(
+      "cluster_clock_difference_seconds",
+      "The most that the clock of another node differs from this one's",
+      clocks.map { ($0.max() ?? .zero).seconds })
+    text.add(
+      "cluster_stripe_moves_total",
+      "Stripes that came from another node or from nobody, were given, lost or not readable",
+      by: "how",
+      moves.map {
+        [
+          ("received", $0.received), ("taken", $0.taken), ("given", $0.given), ("lost", $0.lost),
+          ("unread", $0.unread),
+        ]
+      } ?? [])
+    addStripes(
+      "stripe_waiting_records", "Records of a stripe that the engine has not said to have"
+    ) { Double($0.entries) }
+    addStripes("stripe_unacknowledged_bytes", "Of the message on its way to the engine") {
+      Double($0.bytes)
+    }
+    addStripes("stripe_waiting_seconds", "How long the oldest record that waits has waited") {
+      $0.age.seconds
+    }
+    text.add(
+      "hops_total", "Messages to loops of other nodes: sent, refused, given up as lost", by: "fate",
+      hops.map { [("sent", $0.sent), ("refused", $0.refused), ("lost", $0.lost)] } ?? [])
+    text.add(
+      "hop_bytes", "Bytes of messages to loops of other nodes that are on their way",
+      hops.map { Double($0.outstandingBytes) })
   }
 }
 

@@ -141,3 +141,69 @@ extension Relay {
 extension ShardRunner {
   var metrics: RelayMetrics { answers + ledger.metrics }
 }
+
+/// The text format of Prometheus (Prometheus, "Exposition formats").
+package struct MetricsText {
+  package typealias Labels = [(name: String, value: String)]
+
+  package private(set) var text = ""
+
+  package init() {}
+
+  /// Adds a counter if the name says that it is one (`_total`), otherwise a gauge.
+  ///
+  /// - Parameter prefix: of the name; the names for processes have none of ours.
+  package mutating func add(
+    _ name: String, _ help: String, _ samples: [(labels: Labels, value: Double)],
+    prefix: String = "pushrelay_"
+  ) {
+    let name = prefix + name
+    head(name, name.hasSuffix("_total") ? "counter" : "gauge", help)
+    for (labels, value) in samples { line(name, labels, value) }
+  }
+
+  /// Adds one number; nil for none.
+  package mutating func add(_ name: String, _ help: String, _ value: Double?) {
+    add(name, help, value.map { [([], $0)] } ?? [])
+  }
+
+  package mutating func add(
+    _ name: String, _ help: String, by label: String, _ counts: [(String, Int)]
+  ) {
+    add(name, help, counts.map { ([(label, $0)], Double($1)) })
+  }
+
+  /// - Parameter unit: of the values, in seconds.
+  package mutating func add(
+    _ name: String, _ help: String, unit: Double, _ samples: [(labels: Labels, value: Histogram)]
+  ) {
+    let name = "pushrelay_" + name
+    head(name, "histogram", help)
+    for (labels, value) in samples {
+      var below = 0
+      for (index, count) in value.counts.enumerated() {
+        below += count
+        let bound = Histogram.bound(index).map { Self.number(Double($0) * unit) } ?? "+Inf"
+        line(name + "_bucket", labels + [("le", bound)], Double(below))
+      }
+      line(name + "_sum", labels, Double(value.sum) * unit)
+      line(name + "_count", labels, Double(below))
+    }
+  }
+
+  private mutating func head(_ name: String, _ kind: String, _ help: String) {
+    text += "# HELP \(name) \(help)\n# TYPE \(name) \(kind)\n"
+  }
+
+  private mutating func line(_ name: String, _ labels: Labels, _ value: Double) {
+    let list = labels.map { "\($0.name)=\"\($0.value)\"" }.joined(separator: ",")
+    text += list.isEmpty ? name : "\(name){\(list)}"
+    text += " \(Self.number(value))\n"
+  }
+
+  /// Whole numbers have no fraction; others are rounded to microseconds.
+  private static func number(_ value: Double) -> String {
+    if let whole = Int64(exactly: value) { return String(whole) }
+    return "\((value * 1e6).rounded() / 1e6)"
+  }
+}

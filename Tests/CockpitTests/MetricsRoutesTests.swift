@@ -1,4 +1,5 @@
 import Primitives
+import RelayServer
 import Testing
 
 @testable import Cockpit
@@ -6,7 +7,7 @@ import Testing
 @Suite struct MetricsRoutesTests {
   @Test func samplesAreInTheTextFormat() {
     var text = MetricsText()
-    text.add("a_total", .counter, "Things", [([("via", "direct")], 3), ([], 4)])
+    text.add("a_total", "Things", [([("via", "direct")], 3), ([], 4)])
     #expect(
       text.text == """
         # HELP pushrelay_a_total Things
