@@ -4,6 +4,7 @@ import Logging
 import NIOCore
 import Primitives
 import RelayCore
+import RelaySetup
 import Transport
 
 /// Pumps one connection: socket bytes into the transport, events to the role, the transport's bytes
@@ -248,7 +249,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   func sweep(at now: Instant) {
     switch phase {
     case .opening(let since) where now - since > runner.settings.handshakeTimeout: return abort()
-    case .answering(let since) where now - since > runner.settings.requestTimeout: return abort()
+    case .answering(let since)
+    where now - since > runner.settings.configuration.requestTimeout: return abort()
     case .closing(let since) where now - since > .seconds(2): return abort()
     case .opening, .open, .answering, .closing, .closed: break
     }
@@ -261,7 +263,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     let relayNow = runner.clock.unset(runner.now)
     // The relay may have gone back to an earlier time.
     let last = min(lastActivity ?? relayNow, relayNow)
-    let isIdle = !hasStreams && relayNow - last > runner.settings.idleTimeout
+    let isIdle = !hasStreams && relayNow - last > runner.settings.configuration.idleTimeout
     lastActivity = isIdle ? relayNow : last
     guard isIdle else { return }
     transport.http2.goAway(

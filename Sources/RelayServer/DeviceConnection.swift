@@ -178,7 +178,7 @@ final class DeviceConnection {
     case .registerApp(let device, let topic):
       let credential = try request.credential(for: device)
       let own = try request.ownToken()
-      guard own == nil || runner.settings.takesOwnTokens else { throw .ownTokensOff }
+      guard own == nil || runner.settings.configuration.ownTokens else { throw .ownTokensOff }
       let token = own ?? runner.ids.makeToken(for: device)
       ask(.registered(topic, token, isOwn: own != nil), credential)
     case .unregisterApp(let device, let topic):
@@ -192,7 +192,7 @@ final class DeviceConnection {
 
   /// Ends answered streams whose peer keeps sending, and unfinished requests.
   func sweep(at now: Instant, on handler: ConnectionHandler) {
-    let settings = handler.runner.settings
+    let requestTimeout = handler.runner.settings.configuration.requestTimeout
     if handler.runner.isNode { refuseOverdue(at: now, on: handler) }
     for (stream, state) in streams.all {
       switch state {
@@ -202,7 +202,7 @@ final class DeviceConnection {
         let isOut = handler.transport.http2.queuedBytes(of: stream) == 0
         guard isOut || now - since > .seconds(5) else { continue }
         handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.noError)
-      case .collecting(_, let since) where now - since > settings.requestTimeout:
+      case .collecting(_, let since) where now - since > requestTimeout:
         refuse(stream, .requestTimeout, on: handler)
       case .asked, .collecting, .connecting, .listening, .ending:
         continue
@@ -380,7 +380,7 @@ extension DeviceConnection {
     case .enrolled(let device):
       guard case .asked(let secret?) = streams[stream] else { return }
       // Open enrolment proves nothing.
-      if handler.runner.settings.enrolment != .open { raiseStreams(handler) }
+      if handler.runner.settings.configuration.enrolment != .open { raiseStreams(handler) }
       let body = ["device": device.description, "secret": secret]
       respond(stream, 201, JSONText.line(body), on: handler)
     case .registered(let token):

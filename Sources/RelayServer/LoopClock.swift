@@ -1,5 +1,6 @@
 import Primitives
 import RelayCore
+import RelaySetup
 
 /// The time of one loop. Loads and stores only, so that the compiler leaves out the exclusivity
 /// checks: every push reads it.
@@ -14,7 +15,7 @@ struct LoopClock {
 
   init(_ settings: ServerSettings) {
     if case .virtual(let time) = settings.clock { virtual = time } else { virtual = nil }
-    judgesTokens = settings.judgesTokensByClock
+    judgesTokens = settings.configuration.tokenClock == .virtual
   }
 
   var isVirtual: Bool { virtual != nil }

@@ -1,5 +1,6 @@
 import Primitives
 import RelayCore
+import RelaySetup
 import RelayStore
 
 /// The results of one loop's effects: counts, steps of lives, records for the storage. Lent out
@@ -23,8 +24,10 @@ struct LoopLedger {
   typealias RetiredToken = (token: DeviceToken, topic: Topic, since: Instant)
 
   init(_ settings: ServerSettings, _ feed: FeedOutlet) {
-    metrics = RelayMetrics(namedTopics: settings.namedTopics)
-    lives = DeliveryLog(notifications: settings.logNotifications)
+    let configuration = settings.configuration
+    metrics = RelayMetrics(namedTopics: configuration.metricsTopics ? Limits.namedTopics : 0)
+    lives = DeliveryLog(
+      notifications: max(1, configuration.logNotifications / configuration.threads))
     self.feed = feed
     onLife = settings.onLife
     isInMemory = settings.storage.journal == nil

@@ -6,6 +6,7 @@ import Primitives
 import ProviderCredentials
 import RelayCluster
 import RelayCore
+import RelaySetup
 import RelayStore
 import TLS
 import Transport
@@ -35,10 +36,10 @@ struct ProviderConnection {
     let now = handler.runner.now
     let settings = handler.runner.settings
     do throws(CredentialError) {
-      if !settings.authenticatesProviders {
+      if settings.configuration.auth == .none {
         credentials = .open
       } else if let certificate = try ProviderCertificate.shown(
-        by: peer, environment: settings.environment,
+        by: peer, environment: settings.configuration.environment,
         now: handler.runner.clock.wall(now).milliseconds)
       {
         credentials = ConnectionCredentials(certificate: certificate)
@@ -109,7 +110,7 @@ struct ProviderConnection {
     _ stream: StreamID, at now: Instant, on handler: ConnectionHandler
   ) {
     let uniqueID = handler.runner.ids.makeUniqueID()
-    let isStrict = handler.runner.settings.isStrict
+    let isStrict = handler.runner.settings.configuration.strict
     var warnings = CaseSet<PayloadWarning>()
     var result: Result<Notification, Rejection>?
     var query: ProviderQuery?
@@ -212,12 +213,12 @@ struct ProviderConnection {
 
   /// Incomplete requests are answered `IdleTimeout`.
   mutating func sweep(at now: Instant, on handler: ConnectionHandler) {
-    let settings = handler.runner.settings
+    let requestTimeout = handler.runner.settings.configuration.requestTimeout
     for (stream, request) in waiting.all {
       switch request.stage {
       case .complete: continue
       case .refused:
-        guard now - request.since > settings.requestTimeout else { continue }
+        guard now - request.since > requestTimeout else { continue }
         _ = waiting.modify(stream) { $0.stage = .answeredEarly }
         respond(stream, .rejected(.idleTimeout), on: handler)
       case .answeredEarly:
@@ -226,7 +227,7 @@ struct ProviderConnection {
       }
       handler.markDirty()
     }
-    for (stream, late) in open.all where now - late.since > settings.requestTimeout {
+    for (stream, late) in open.all where now - late.since > requestTimeout {
       var request = late
       open.remove(stream) { $0.dropBody() }
       waiting.insert(

@@ -314,33 +314,23 @@ extension ServerSettings {
     _ configuration: RelayConfiguration, onLife: (@Sendable (DeliveryEvent) -> Void)?
   ) throws {
     self.init()
+    self.configuration = configuration
     shard = Shard.Configuration(
       policy: configuration.policy, keepAlive: configuration.keepAlive,
       keepAliveTimeout: configuration.keepAliveTimeout,
       ackTimeout: configuration.ackTimeout, rides: configuration.rides,
       lowPriorityHold: configuration.lowPriorityHold,
       requestsPerToken: configuration.requestsPerToken)
-    authenticatesProviders = configuration.auth == .token
-    if authenticatesProviders {
+    if configuration.auth == .token {
       let directory = ProviderKeyDirectory(path: configuration.state + "/keys")
       keys = try directory.load()
       keyDirectory = directory
     }
-    logNotifications = max(1, configuration.logNotifications / configuration.threads)
-    namedTopics = configuration.metricsTopics ? Limits.namedTopics : 0
     if configuration.clock == .virtual {
       clock = .virtual(VirtualTime(start: configuration.at ?? RelayClock.wall))
       shard.deadlinesNeedClock = true
     }
-    seed = configuration.seed
-    judgesTokensByClock = configuration.tokenClock == .virtual
-    environment = configuration.environment
-    isStrict = configuration.strict
     answersReservedTokens = configuration.profile == .dev
-    requestTimeout = configuration.requestTimeout
-    idleTimeout = configuration.idleTimeout
-    enrolment = configuration.enrolment
-    takesOwnTokens = configuration.ownTokens
     self.onLife = onLife
   }
 }

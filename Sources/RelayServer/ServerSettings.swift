@@ -6,41 +6,23 @@ package import RelaySetup
 
 /// The settings of every loop, made once from the configuration.
 package struct ServerSettings: Sendable {
+  package var configuration = RelayConfiguration()
   package var clock = RelayClock.system(SystemTime())
-  /// For ids, secrets and tokens; nil for the system's generator.
-  package var seed: UInt64?
-  /// True if `clock`, not the machine's time, judges the age of provider tokens.
-  package var judgesTokensByClock = false
   package var shard = Shard.Configuration()
   /// The journal's budgets; nil without a journal.
   package var budgets: SilentBudgets?
   package var keys = ProviderKeys()
   /// The source of ``keys``; nil if they do not change.
   package var keyDirectory: ProviderKeyDirectory?
-  /// The played one of Apple's two services; nil for both.
-  package var environment: ProviderEnvironment?
-  package var authenticatesProviders = true
-  /// Refuses what Apple calls an error but seems to accept (docs/PROTOCOL.md, "Where Apple's text
-  /// is silent").
-  package var isStrict = false
   /// True if reserved device tokens (`ReservedToken`) answer their reasons.
   package var answersReservedTokens = false
-  package var enrolment = RelayConfiguration.Enrolment.open
   var findLife: @Sendable (UniqueID) async -> Relay.Life? = { _ in nil }
-  /// True if devices may bring their own tokens.
-  package var takesOwnTokens = true
   package var handshakeTimeout = Interval.seconds(10)
-  package var requestTimeout = Interval.seconds(30)
-  package var idleTimeout = Interval.hours(1)
   package var storage = RelayStorage.memory(MemoryFeedback(start: RelayClock.wall))
   /// To the loops of other nodes; nil for a relay on its own.
   package var port: HopPort?
   package var stripeCount = 1
   package var recording: Recording?
-  /// Of how many of its latest notifications one loop remembers the lives.
-  package var logNotifications = 100_000
-  /// The number of topics counted apart on one loop; 0 for none.
-  package var namedTopics = 0
   /// Called with every step of every notification, on its loop; must be quick.
   package var onLife: (@Sendable (DeliveryEvent) -> Void)?
 
@@ -58,7 +40,7 @@ package struct ServerSettings: Sendable {
   /// Returns whether a request with this bearer value may create a device. Compares hashes, so that
   /// the time tells nothing about the key.
   func mayEnroll(secret: SecretHash?) -> Bool {
-    switch enrolment {
+    switch configuration.enrolment {
     case .open: true
     case .closed: false
     case .key(let key): DeviceRequest.hash(key) == secret

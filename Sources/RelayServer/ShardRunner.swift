@@ -7,6 +7,7 @@ import ProviderCredentials
 import RelayCore
 import RelayFaults
 import RelayRecording
+import RelaySetup
 import RelayStore
 
 /// One event loop of the relay: its shard, its connections, and the only place where effects become
@@ -63,10 +64,11 @@ final class ShardRunner {
       budgets: settings.budgets)
     core = LoopShard(start, feed, settings.recording)
     clock = LoopClock(settings)
-    ids = IDSource(seed: settings.seed, loop: index)
+    ids = IDSource(seed: settings.configuration.seed, loop: index)
     peers = LoopPeers(index, [], settings)
     hops = settings.port.map { HopSet($0, stripeCount: settings.stripeCount) }
-    verifier = ProviderTokenVerifier(keys: settings.keys, environment: settings.environment)
+    verifier = ProviderTokenVerifier(
+      keys: settings.keys, environment: settings.configuration.environment)
     ledger = LoopLedger(settings, feed)
   }
 

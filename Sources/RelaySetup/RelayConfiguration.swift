@@ -93,7 +93,10 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var recordPayloads = RecordedPayloads.none
   package var recordLimit = 256
   package var auth = Authentication.token
+  /// The played one of Apple's two services; nil for both.
   package var environment: ProviderEnvironment?
+  /// Refuses what Apple calls an error but seems to accept (docs/PROTOCOL.md, "Where Apple's text
+  /// is silent").
   package var strict = false
   package var policy = SilentPolicy.documented
   package var keepAlive = Interval.minutes(15)

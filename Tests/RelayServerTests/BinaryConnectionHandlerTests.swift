@@ -5,6 +5,7 @@ import Primitives
 import ProviderCredentials
 import RelayCore
 import RelayFaults
+import RelaySetup
 import Testing
 
 @testable import RelayServer
@@ -93,7 +94,7 @@ private final class BinaryPeer {
 
   /// In plaintext nobody can show a certificate.
   @Test func whoShowsNoCertificateIsRefused() throws {
-    let scene = ConnectionScene { $0.authenticatesProviders = true }
+    let scene = ConnectionScene { $0.configuration.auth = .token }
     let peer = try BinaryPeer(scene)
     #expect(try peer.send(Self.frame(9, Self.unknown)) == [8, 3, 0, 0, 0, 9])
     guard case .credentials(.missing) = scene.runner.history.refusals.first?.cause else {
@@ -162,7 +163,7 @@ private final class BinaryPeer {
   }
 
   @Test func silenceIsEnded() throws {
-    let scene = ConnectionScene { $0.requestTimeout = .milliseconds(-1) }
+    let scene = ConnectionScene { $0.configuration.requestTimeout = .milliseconds(-1) }
     let token = try Self.register(scene)
     let peer = try BinaryPeer(scene)
     #expect(try peer.send(Self.frame(7, token) + [1]) == [])

@@ -3,6 +3,7 @@ import NIOCore
 import NIOEmbedded
 import Primitives
 import RelayCore
+import RelaySetup
 import TLS
 import Testing
 import Transport
@@ -149,7 +150,7 @@ import Transport
   /// neither the connection nor the relay.
   @Test(arguments: [true, false])
   func aRefusedHeadWhoseRequestNeverEndsIsForgotten(isProvider: Bool) throws {
-    let scene = ConnectionScene { $0.idleTimeout = .milliseconds(-1) }
+    let scene = ConnectionScene { $0.configuration.idleTimeout = .milliseconds(-1) }
     let peer = try scene.connect(provider: isProvider)
     try peer.exchange()
     let stream = try peer.request(
@@ -175,7 +176,7 @@ import Transport
     let time = VirtualTime(start: RelayClock.wall)
     let scene = ConnectionScene {
       $0.clock = .virtual(time)
-      $0.idleTimeout = .minutes(10)
+      $0.configuration.idleTimeout = .minutes(10)
     }
     let (lively, idle) = (
       try scene.connect(provider: isProvider), try scene.connect(provider: isProvider)
@@ -212,7 +213,7 @@ import Transport
   /// All of it comes in one read; an honest request that comes then is answered after one turn.
   @Test(arguments: [true, false])
   func oneReadDoesNotKeepTheLoop(isProvider: Bool) throws {
-    let scene = ConnectionScene { $0.authenticatesProviders = true }
+    let scene = ConnectionScene { $0.configuration.auth = .token }
     let greedy = try scene.connect(provider: isProvider)
     let honest = try scene.connect(provider: isProvider)
     try honest.exchange()
@@ -238,7 +239,7 @@ import Transport
 
   /// Whoever takes no answers gets no further turn until it does.
   @Test func aTurnWaitsUntilTheAnswersAreTaken() throws {
-    let scene = ConnectionScene { $0.authenticatesProviders = true }
+    let scene = ConnectionScene { $0.configuration.auth = .token }
     let peer = try scene.connect(provider: true)
     try peer.send(opens(3 * Limits.turnRequests))
     let refused = peer.arrivedResets

@@ -5,6 +5,7 @@ import NIOCore
 import NIOEmbedded
 import ProviderCredentials
 import RelayCore
+import RelaySetup
 import TLS
 import Testing
 import Transport
@@ -19,8 +20,8 @@ final class ConnectionScene {
 
   init(_ change: (inout ServerSettings) -> Void = { _ in }) {
     var settings = ServerSettings()
-    settings.authenticatesProviders = false
-    settings.logNotifications = 1
+    settings.configuration.auth = .none
+    settings.configuration.logNotifications = 1
     change(&settings)
     runner = ShardRunner(
       index: 0, eventLoop: loop, settings: settings,

@@ -78,7 +78,7 @@ import Transport
   @Test(arguments: [false, true])
   func enrollingIsProofOnlyWithTheKey(hasKey: Bool) throws {
     let scene = ConnectionScene {
-      if hasKey { $0.enrolment = .key(Array("sesame".utf8)) }
+      if hasKey { $0.configuration.enrolmentKey = "sesame" }
     }
     let peer = try scene.connect(provider: false)
     let stream = try peer.request(

@@ -1,5 +1,6 @@
 import Primitives
 import RelayCore
+import RelaySetup
 import Testing
 
 @testable import RelayServer
@@ -11,7 +12,7 @@ import Testing
     let time = VirtualTime(start: start)
     var settings = ServerSettings()
     settings.clock = .virtual(time)
-    settings.judgesTokensByClock = judgesTokens
+    settings.configuration.tokenClock = judgesTokens ? .virtual : .system
     return (LoopClock(settings), time)
   }
 

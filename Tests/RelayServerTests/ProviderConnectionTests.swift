@@ -2,6 +2,7 @@ import HTTP2
 import NIOCore
 import Primitives
 import RelayCore
+import RelaySetup
 import Testing
 import Transport
 
@@ -17,7 +18,7 @@ import Transport
 
   /// Of a first flight, which a client may send before it has read SETTINGS.
   @Test func requestsOfAStrangerAreFew() throws {
-    let peer = try ConnectionScene { $0.authenticatesProviders = true }.connect(provider: true)
+    let peer = try ConnectionScene { $0.configuration.auth = .token }.connect(provider: true)
     try peer.presumeStreams()
     for _ in 0..<300 { _ = try push(peer, isComplete: false) }
     // Nor has such a client acknowledged what it has not read.
@@ -36,7 +37,7 @@ import Transport
 
   /// One that is complete is told what is wrong, as ever.
   @Test func aStrangerIsTold() throws {
-    let peer = try ConnectionScene { $0.authenticatesProviders = true }.connect(provider: true)
+    let peer = try ConnectionScene { $0.configuration.auth = .token }.connect(provider: true)
     let stream = try push(peer, isComplete: true)
     try peer.exchange()
     #expect(peer.statuses[stream] == 403)
@@ -46,7 +47,7 @@ import Transport
 
   /// Its id is said back as it was spelled, although nothing else of its head is kept.
   @Test func aStrangersIDIsEchoed() throws {
-    let scene = ConnectionScene { $0.authenticatesProviders = true }
+    let scene = ConnectionScene { $0.configuration.auth = .token }
     let peer = try scene.connect(provider: true)
     let id = "123E4567-e89b-12d3-A456-426614174000"
     let stream = try peer.request(
@@ -62,7 +63,7 @@ import Transport
 
   /// One whose request does not end is answered in its time, and its stream ends.
   @Test func aStrangersUnfinishedRequestEnds() throws {
-    let scene = ConnectionScene { $0.authenticatesProviders = true }
+    let scene = ConnectionScene { $0.configuration.auth = .token }
     let peer = try scene.connect(provider: true)
     let stream = try push(peer, isComplete: false)
     try peer.exchange()

@@ -3,6 +3,7 @@ import NIOCore
 import Primitives
 import ProviderCredentials
 import RelayCore
+import RelaySetup
 import TLS
 
 /// The rights of a peer of the binary provider API, by its client certificate.
@@ -15,13 +16,13 @@ enum BinaryEntitlement {
   case nothing(LastHead.ReadingError)
 
   init(_ peer: TLSPeer?, _ runner: ShardRunner) {
-    guard runner.settings.authenticatesProviders else {
+    guard runner.settings.configuration.auth == .token else {
       self = .everything
       return
     }
     do throws(CredentialError) {
       let certificate = try ProviderCertificate.shown(
-        by: peer, environment: runner.settings.environment,
+        by: peer, environment: runner.settings.configuration.environment,
         now: runner.clock.wall(runner.now).milliseconds)
       guard let certificate else { throw .missing }
       guard let name = certificate.userID ?? certificate.impliedTopic else {
@@ -72,13 +73,14 @@ final class BinaryPushes {
   }
 
   func sweep(at now: Instant, on handler: BinaryConnectionHandler) {
-    let settings = handler.runner.settings
-    if handler.runner.isNode, conversation.isAwaiting, now - takenAt >= Limits.hopPatience {
+    let runner = handler.runner
+    if runner.isNode, conversation.isAwaiting, now - takenAt >= Limits.hopPatience {
       // Another node has not answered in time: its outcome is unknown.
       return refuse(.serviceUnavailable, .asTheReason, handler)
     }
     let ending = conversation.sweep(
-      at: now, requestTimeout: settings.requestTimeout, idleTimeout: settings.idleTimeout)
+      at: now, requestTimeout: runner.settings.configuration.requestTimeout,
+      idleTimeout: runner.settings.configuration.idleTimeout)
     if let ending { handler.end(saying: ending.packet) }
   }
 
@@ -134,7 +136,7 @@ final class BinaryPushes {
     do throws(Rejection) {
       let notification = try head.notification(
         topic: topic, body: request.payload, uniqueID: uniqueID,
-        isStrict: runner.settings.isStrict, at: now, warnings: &warnings)
+        isStrict: runner.settings.configuration.strict, at: now, warnings: &warnings)
       if !warnings.isEmpty { runner.remember(PushNote(warnings), on: notification) }
       let address = handler.address(stream)
       guard runner.mayIntervene(notification) else {
