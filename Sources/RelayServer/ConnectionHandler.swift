@@ -7,13 +7,50 @@ import RelayCore
 import RelaySetup
 import Transport
 
+/// The life of a connection, of any kind.
+enum ConnectionPhase {
+  case opening(since: Instant)
+  case open
+  /// At this time the peer closed its direction over TLS; it may still read.
+  case answering(since: Instant)
+  /// All output ended at this time; the socket closes when the peer has read it.
+  case closing(since: Instant)
+  case closed
+
+  func isOver(at now: Instant, _ runner: ShardRunner) -> Bool {
+    switch self {
+    case .opening(let since): now - since > runner.settings.handshakeTimeout
+    case .answering(let since): now - since > runner.settings.configuration.requestTimeout
+    case .closing(let since): now - since > .seconds(2)
+    case .open, .closed: false
+    }
+  }
+}
+
+protocol SocketHandler: ChannelInboundHandler {
+  var context: ChannelHandlerContext? { get set }
+}
+
+extension SocketHandler {
+  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+  var remoteAddress: String { context?.channel.remoteAddress?.description ?? "unknown" }
+
+  func abort() { context?.close(promise: nil) }
+
+  /// The peer went away; `channelInactive` follows.
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    context.close(promise: nil)
+  }
+}
+
 /// Pumps one connection: socket bytes into the transport, events to the role, the transport's bytes
 /// into the socket. It decides nothing.
 ///
 /// All reads of a turn are answered at `channelReadComplete`. Output is produced only while the
 /// socket takes it, so a peer that does not read blocks only its own streams. Requests beyond
 /// `Limits.turnRequests` wait for the next turn, and nothing is read meanwhile.
-final class ConnectionHandler: ChannelInboundHandler {
+final class ConnectionHandler: SocketHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
@@ -22,24 +59,14 @@ final class ConnectionHandler: ChannelInboundHandler {
     case device(DeviceConnection)
   }
 
-  private enum Phase {
-    case opening(since: Instant)
-    case open
-    /// At this time the peer closed its direction over TLS; it may still read.
-    case answering(since: Instant)
-    /// All output ended at this time; the socket closes when the peer has read it.
-    case closing(since: Instant)
-    case closed
-  }
-
   let runner: ShardRunner
   let transport: Transport
   /// nil until it is active.
   private(set) var number: ConnectionNumber?
   private var isDirty = false
   private(set) var role: Role
-  private var phase: Phase
-  private(set) var context: ChannelHandlerContext?
+  private var phase: ConnectionPhase
+  var context: ChannelHandlerContext?
   private var events: [HTTP2Event] = []
   /// Since when the peer reads nothing; nil while it reads.
   private var stalledSince: Instant?
@@ -59,10 +86,6 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   // MARK: From the channel
-
-  func handlerAdded(context: ChannelHandlerContext) {
-    self.context = context
-  }
 
   func channelActive(context: ChannelHandlerContext) {
     guard let number = runner.connections.add(self) else {
@@ -156,11 +179,6 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
   }
 
-  func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // The peer went away; `channelInactive` follows.
-    context.close(promise: nil)
-  }
-
   // MARK: From the runner
 
   func respond(_ stream: StreamID, _ answer: ProviderAnswer) {
@@ -241,19 +259,9 @@ final class ConnectionHandler: ChannelInboundHandler {
     endSocket(context, saying: lastFrames(context), waitsForPeer: false)
   }
 
-  func abort() {
-    context?.close(promise: nil)
-  }
-
   /// Ends unfinished handshakes and requests, and idle connections.
   func sweep(at now: Instant) {
-    switch phase {
-    case .opening(let since) where now - since > runner.settings.handshakeTimeout: return abort()
-    case .answering(let since)
-    where now - since > runner.settings.configuration.requestTimeout: return abort()
-    case .closing(let since) where now - since > .seconds(2): return abort()
-    case .opening, .open, .answering, .closing, .closed: break
-    }
+    if phase.isOver(at: now, runner) { return abort() }
     if let stalledSince, now - stalledSince > Limits.stalled { return abort() }
     if let muting, now - muting.since > Limits.muted { return abort() }
     switch role {
@@ -280,8 +288,6 @@ final class ConnectionHandler: ChannelInboundHandler {
   var device: DeviceConnection? {
     if case .device(let device) = role { device } else { nil }
   }
-
-  var remoteAddress: String { context?.channel.remoteAddress?.description ?? "unknown" }
 
   // MARK: Details
 

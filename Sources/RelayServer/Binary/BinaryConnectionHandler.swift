@@ -10,7 +10,7 @@ import TLS
 ///
 /// Nothing of the peer is kept before its handshake is complete. The only output is one last
 /// packet, and pages of feedback, one at a time: no queue is needed.
-final class BinaryConnectionHandler: ChannelInboundHandler {
+final class BinaryConnectionHandler: SocketHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
@@ -19,22 +19,14 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
     case feedback(FeedbackPages)
   }
 
-  private enum Phase {
-    case opening(since: Instant)
-    case open
-    /// All output ended at this time; the socket closes when the peer has read it.
-    case closing(since: Instant)
-    case closed
-  }
-
   let runner: ShardRunner
   /// nil until it is active.
   private(set) var number: ConnectionNumber?
   private var tls: TLSSession?
   private let isSecure: Bool
   private(set) var role: Role
-  private var phase = Phase.opening(since: RelayClock.steady)
-  private(set) var context: ChannelHandlerContext?
+  private var phase = ConnectionPhase.opening(since: RelayClock.steady)
+  var context: ChannelHandlerContext?
   /// Since when the peer reads nothing; nil while it reads.
   private var stalledSince: Instant?
   private var isReading = true
@@ -49,8 +41,6 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
   }
 
   // MARK: From the channel
-
-  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
   func channelActive(context: ChannelHandlerContext) {
     guard let number = runner.connections.add(self) else { return context.close(promise: nil) }
@@ -103,11 +93,6 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
     if let number { runner.connections.remove(number) }
   }
 
-  func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // The peer went away; `channelInactive` follows.
-    context.close(promise: nil)
-  }
-
   // MARK: From the runner
 
   func respond(_ stream: Int32, _ answer: ProviderAnswer) {
@@ -122,19 +107,13 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
     case (.opening, _): abort()
     case (.open, .pushes(let pushes)): pushes.drain(on: self)
     // A listing ends by itself.
-    case (.open, .feedback), (.closing, _), (.closed, _): break
+    case (.open, .feedback), (.answering, _), (.closing, _), (.closed, _): break
     }
   }
 
-  func abort() { context?.close(promise: nil) }
-
   /// Ends unfinished handshakes and frames, and idle connections.
   func sweep(at now: Instant) {
-    switch phase {
-    case .opening(let since) where now - since > runner.settings.handshakeTimeout: return abort()
-    case .closing(let since) where now - since > .seconds(2): return abort()
-    case .opening, .open, .closing, .closed: break
-    }
+    if phase.isOver(at: now, runner) { return abort() }
     if let stalledSince, now - stalledSince > Limits.stalled { return abort() }
     guard case .open = phase else { return }
     switch role {
@@ -165,8 +144,6 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
     return RequestID(loop: runner.index, connection: number, stream: stream, node: runner.node)
   }
 
-  var remoteAddress: String { context?.channel.remoteAddress?.description ?? "unknown" }
-
   // MARK: Details
 
   private func opened() {
@@ -191,7 +168,7 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
     switch phase {
     case .open:
       if case .pushes(let pushes) = role { pushes.peerClosed(on: self) }
-    case .opening, .closing: abort()
+    case .opening, .answering, .closing: abort()
     case .closed: break
     }
   }
@@ -221,7 +198,7 @@ final class BinaryConnectionHandler: ChannelInboundHandler {
   private func endSocket(saying lastWords: ByteBuffer) {
     guard let context else { return }
     switch phase {
-    case .opening, .open: phase = .closing(since: RelayClock.steady)
+    case .opening, .open, .answering: phase = .closing(since: RelayClock.steady)
     case .closing, .closed: return
     }
     var output = lastWords
