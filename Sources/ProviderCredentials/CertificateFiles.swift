@@ -68,19 +68,20 @@ package struct CertificateFiles: Sendable, Equatable {
       try issueServer(by: authority, names: names, now: now)
       return actions + [hadCertificate ? .renewedServer : .madeServer]
     }
-    let needsRenewal = present.needsRenewal(names: names, now: now, days: Self.renewalDays)
+    let left = present.notAfterMilliseconds - now
     guard try isOurs(present) else {
-      guard !present.hasEnded(at: now) else {
+      guard left > 0 else {
         throw .file(
           path: serverCertificate, problem: "has expired",
           advice: "replace it and server.key, or remove both to have new ones made")
       }
       return []
     }
+    let needsRenewal =
+      left < Self.renewalDays * Self.dayMilliseconds
+      || !names.allSatisfy { present.isFor(hostName: $0) }
     guard needsRenewal else { return [] }
-    guard CredentialFiles.exists(authorityKey) || present.hasEnded(at: now) else {
-      return [.cannotRenew]
-    }
+    guard CredentialFiles.exists(authorityKey) || left <= 0 else { return [.cannotRenew] }
     let (authority, actions) = try ensureAuthority(now: now)
     try issueServer(by: authority, names: names, now: now)
     return actions + [.renewedServer]
@@ -94,22 +95,8 @@ package struct CertificateFiles: Sendable, Equatable {
 
   // MARK: Details
 
-  private struct PresentServer {
-    var certificate: Certificate
-
-    func hasEnded(at now: Int64) -> Bool {
-      certificate.notAfterMilliseconds <= now
-    }
-
-    func needsRenewal(names: [String], now: Int64, days: Int64) -> Bool {
-      let end = certificate.notAfterMilliseconds
-      if end - now < days * CertificateFiles.dayMilliseconds { return true }
-      return !names.allSatisfy { certificate.isFor(hostName: $0) }
-    }
-  }
-
   /// The server's certificate if both files exist and fit; `nil` if there is no certificate.
-  private func presentServer() throws(CredentialFileError) -> PresentServer? {
+  private func presentServer() throws(CredentialFileError) -> Certificate? {
     guard let text = try CredentialFiles.readText(serverCertificate) else { return nil }
     guard let keyText = try CredentialFiles.readText(serverKey) else {
       throw .file(
@@ -131,18 +118,18 @@ package struct CertificateFiles: Sendable, Equatable {
         path: serverKey, problem: "does not belong to the certificate server.pem",
         advice: "replace one of them, or remove both to have new ones made")
     }
-    return PresentServer(certificate: certificate)
+    return certificate
   }
 
   /// Returns whether the authority in `ca.pem` issued the certificate.
-  private func isOurs(_ server: PresentServer) throws(CredentialFileError) -> Bool {
+  private func isOurs(_ server: Certificate) throws(CredentialFileError) -> Bool {
     guard let text = try CredentialFiles.readText(authorityCertificate) else { return false }
     guard let authority = try? Certificate(pem: text) else {
       throw .file(
         path: authorityCertificate, problem: "does not begin with a certificate in PEM",
         advice: "put it back, or remove ca.* and server.* to have new ones made")
     }
-    return server.certificate.isIssued(by: authority)
+    return server.isIssued(by: authority)
   }
 
   private func ensureAuthority(

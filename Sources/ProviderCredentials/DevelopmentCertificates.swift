@@ -31,7 +31,7 @@ package struct DevelopmentAuthority: Sendable {
       key: key.publicKey, days: Self.authorityDays, now: now,
       extensions: CertificateTemplate.Extension.authority)
     do {
-      certificate = try template.signedByItself(key)
+      certificate = try template.signed(by: nil, key: privateKey)
     } catch {
       throw Self.cannotIssue("the authority's", error)
     }

@@ -18,7 +18,7 @@ import Testing
       subject: userID.map { [.init(Self.userID, $0)] } ?? [], publicKey: key.publicKey,
       notBeforeMilliseconds: TestProvider.now, notAfterMilliseconds: TestProvider.now + Self.day,
       extensions: extensions)
-    return try template.signedByItself(key).der
+    return try template.signed(by: nil, key: CertificateKey(key)).der
   }
 
   func list(_ value: [UInt8]) -> CertificateTemplate.Extension {

@@ -51,17 +51,6 @@ package struct CertificateTemplate: Sendable {
     self.notAfterMilliseconds = notAfterMilliseconds
     self.extensions = extensions
   }
-
-  package func signedByItself(_ key: P256.PrivateKey) throws(TLSError) -> Certificate {
-    try sign(by: CertificateKey(key), issuer: nil)
-  }
-
-  /// Signs the certificate as an authority. Throws `library`.
-  package func signed(
-    by issuer: Certificate, key: CertificateKey
-  ) throws(TLSError) -> Certificate {
-    try sign(by: key, issuer: issuer)
-  }
 }
 
 // MARK: Extensions of RFC 5280, section 4.2.1
@@ -111,8 +100,9 @@ extension CertificateTemplate.Extension {
 // MARK: By OpenSSL
 
 extension CertificateTemplate {
-  private func sign(
-    by key: CertificateKey, issuer: Certificate?
+  /// - Parameter issuer: the authority; nil for a certificate that its own key signs.
+  package func signed(
+    by issuer: Certificate?, key: CertificateKey
   ) throws(TLSError) -> Certificate {
     OpenSSLLibrary.prepare()
     ErrorQueue.clear()

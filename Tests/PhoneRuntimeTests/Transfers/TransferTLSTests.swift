@@ -19,7 +19,7 @@ import Testing
         notBeforeMilliseconds: now - 60_000, notAfterMilliseconds: now + 3_600_000,
         extensions: CertificateTemplate.Extension.leaf(for: .server)
           + [.alternativeNames(hosts: [host], addresses: [])])
-      certificate = Array(try template.signedByItself(key).pem.utf8)
+      certificate = Array(try template.signed(by: nil, key: CertificateKey(key)).pem.utf8)
       let identity = try TLSIdentity(
         certificateChainPEM: certificate, privateKeyPEM: Array(key.pem.utf8))
       tls = try TLSContext.server(

@@ -20,7 +20,7 @@ import Testing
         notBeforeMilliseconds: start, notAfterMilliseconds: start + 3650 * day,
         extensions: CertificateTemplate.Extension.authority
           + [.subjectKeyIdentifier(of: authorityKey.publicKey)]
-      ).signedByItself(authorityKey)
+      ).signed(by: nil, key: CertificateKey(authorityKey))
       server = try CertificateTemplate(
         subject: [.commonName("relay.example"), .organization("ä")],
         publicKey: serverKey.publicKey, notBeforeMilliseconds: start,
@@ -107,7 +107,7 @@ import Testing
     let certificate = try CertificateTemplate(
       subject: [.commonName("far")], publicKey: key.publicKey, notBeforeMilliseconds: 0,
       notAfterMilliseconds: end, extensions: []
-    ).signedByItself(key)
+    ).signed(by: nil, key: CertificateKey(key))
     #expect(certificate.notBeforeMilliseconds == 0 && certificate.notAfterMilliseconds == end)
   }
 }
