@@ -186,13 +186,14 @@ package struct ConnectionCredentials: Sendable {
     switch binding {
     case .unbound:
       return key.topics == nil
-        ? .teamKey(teamID: key.teamID)
-        : .topicKey(teamID: key.teamID, keyID: key.keyID, relatedKeyID: key.relatedKeyID)
+        ? .teamKey(teamID: key.entry.teamID)
+        : .topicKey(
+          teamID: key.entry.teamID, keyID: key.entry.keyID, relatedKeyID: key.entry.relatedKeyID)
     case .teamKey(let teamID):
-      guard key.teamID == teamID else { throw .otherTeamOnConnection }
+      guard key.entry.teamID == teamID else { throw .otherTeamOnConnection }
       guard key.topics == nil else { throw .unrelatedKeyOnConnection }
     case .topicKey(let teamID, let keyID, let relatedKeyID):
-      guard key.teamID == teamID else { throw .otherTeamOnConnection }
+      guard key.entry.teamID == teamID else { throw .otherTeamOnConnection }
       guard key.topics != nil, key.isRelated(toKeyID: keyID, relatedKeyID: relatedKeyID) else {
         throw .unrelatedKeyOnConnection
       }

@@ -21,7 +21,7 @@ package struct ProviderKeyDirectory: Sendable {
     package var teamID: String
     /// The topics of a topic-specific key, at most 400; `nil` for a team key.
     package var topics: [String]?
-    /// `nil` for both.
+    /// `nil` for both, as older team keys have it.
     package var environment: ProviderEnvironment?
     /// The other topic-specific key that may share a connection with this one.
     package var relatedKeyID: String?
@@ -115,13 +115,9 @@ package struct ProviderKeyDirectory: Sendable {
       if file.hasSuffix(".p8"), CredentialFiles.isOpenToOthers(file) {
         notices.append("\(file): other users can read this private key; chmod 600 it")
       }
-      keys.append(
-        ProviderKeys.Key(
-          keyID: entry.keyID, teamID: entry.teamID, topics: entry.topics,
-          environment: entry.environment, relatedKeyID: entry.relatedKeyID,
-          publicKey: publicKey))
+      keys.append(ProviderKeys.Key(entry, publicKey: publicKey))
     }
-    let known = Set(keys.map(\.keyID) + broken.map(\.keyID))
+    let known = Set(keys.map(\.entry.keyID) + broken.map(\.keyID))
     for name in try CredentialFiles.names(inDirectory: path) {
       guard let keyID = Self.keyID(ofFileName: name), !known.contains(keyID) else { continue }
       notices.append(
@@ -388,8 +384,8 @@ extension ProviderKeys {
   package var stored: [StoredProviderKey] {
     keys.map { key in
       StoredProviderKey(
-        keyID: key.keyID, teamID: key.teamID, topics: key.topics?.names ?? [],
-        environment: key.environment?.rawValue, relatedKeyID: key.relatedKeyID,
+        keyID: key.entry.keyID, teamID: key.entry.teamID, topics: key.topics?.names ?? [],
+        environment: key.entry.environment?.rawValue, relatedKeyID: key.entry.relatedKeyID,
         publicKey: key.publicKey.pem)
     }
   }

@@ -5,39 +5,22 @@ package import TLS
 package struct ProviderKeys: Sendable {
   /// A registered key: its entry in `keys.json` and its public half.
   package struct Key: Sendable {
-    /// Ten letters or digits: the `kid` of tokens.
-    package let keyID: String
-    /// Ten letters or digits: the `iss` of tokens.
-    package let teamID: String
+    package let entry: ProviderKeyDirectory.Entry
     /// The topics of a topic-specific key; `nil` for a team key, which covers all (Apple,
     /// "Establishing a token-based connection to APNs").
     package let topics: TopicList?
-    /// `nil` for both (older team keys).
-    package let environment: ProviderEnvironment?
-    /// The topic-specific key that may share a connection with this one (same page).
-    package let relatedKeyID: String?
     package let publicKey: P256.PublicKey
 
-    /// A bundle ID in `topics` covers its suffixed topics too.
-    package init(
-      keyID: String,
-      teamID: String,
-      topics: [String]? = nil,
-      environment: ProviderEnvironment? = nil,
-      relatedKeyID: String? = nil,
-      publicKey: P256.PublicKey
-    ) {
-      self.keyID = keyID
-      self.teamID = teamID
-      self.topics = topics.map { TopicList($0, coversSuffixes: true) }
-      self.environment = environment
-      self.relatedKeyID = relatedKeyID
+    /// A bundle ID in the entry's topics covers its suffixed topics too.
+    package init(_ entry: ProviderKeyDirectory.Entry, publicKey: P256.PublicKey) {
+      self.entry = entry
+      topics = entry.topics.map { TopicList($0, coversSuffixes: true) }
       self.publicKey = publicKey
     }
 
     /// Returns whether a connection bound to one of them may use the other.
     package func isRelated(toKeyID other: String, relatedKeyID otherRelated: String?) -> Bool {
-      keyID == other || relatedKeyID == other || otherRelated == keyID
+      entry.keyID == other || entry.relatedKeyID == other || otherRelated == entry.keyID
     }
   }
 
@@ -71,7 +54,7 @@ package struct ProviderKeys: Sendable {
     self.notices = notices
     self.stamp = stamp
     indexByKeyID = Dictionary(
-      keys.indices.map { (keys[$0].keyID, $0) }, uniquingKeysWith: { first, _ in first })
+      keys.indices.map { (keys[$0].entry.keyID, $0) }, uniquingKeysWith: { first, _ in first })
   }
 
   package func index(ofKeyID keyID: String) -> Int? {
@@ -82,8 +65,9 @@ package struct ProviderKeys: Sendable {
   package var fingerprint: [String] {
     broken.map { "\($0)" }
       + keys.map { key in
-        "\(key.keyID) \(key.teamID) \(String(describing: key.topics)) "
-          + "\(String(describing: key.environment)) \(String(describing: key.relatedKeyID)) "
+        "\(key.entry.keyID) \(key.entry.teamID) \(String(describing: key.topics)) "
+          + "\(String(describing: key.entry.environment)) "
+          + "\(String(describing: key.entry.relatedKeyID)) "
           + key.publicKey.pem
       }
   }

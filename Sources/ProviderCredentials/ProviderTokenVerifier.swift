@@ -103,8 +103,8 @@ package struct ProviderTokenVerifier: Sendable {
     let token = try ProviderToken(parsing: bytes)
     guard let index = keys.index(ofKeyID: token.keyID) else { throw .unknownKey }
     let key = keys.keys[index]
-    guard key.teamID == token.teamID else { throw .teamMismatch }
-    if let environment, let keyEnvironment = key.environment, environment != keyEnvironment {
+    guard key.entry.teamID == token.teamID else { throw .teamMismatch }
+    if let environment, let keyEnvironment = key.entry.environment, environment != keyEnvironment {
       throw .keyOfOtherEnvironment
     }
     signatureChecks += 1

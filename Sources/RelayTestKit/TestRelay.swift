@@ -136,8 +136,8 @@ public struct TestRelay: Sendable {
       throw TestRelayError(reason: "NoKey", message: "the relay has made no provider key")
     }
     providerKey = ProviderKey(
-      keyID: key.keyID, teamID: key.teamID,
-      privateKey: try Self.read("\(keys.path)/AuthKey_\(key.keyID).p8"))
+      keyID: key.entry.keyID, teamID: key.entry.teamID,
+      privateKey: try Self.read("\(keys.path)/AuthKey_\(key.entry.keyID).p8"))
   }
 
   private static func read(_ path: String) throws -> String {

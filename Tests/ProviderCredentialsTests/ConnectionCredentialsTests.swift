@@ -104,8 +104,9 @@ import Testing
       ProviderKeys(
         keys: try [(Signer.topic, "com.example.one"), (.related, "com.example.two")].map {
           ProviderKeys.Key(
-            keyID: $0.rawValue, teamID: TestProvider.team, topics: [$1],
-            relatedKeyID: $0.relatedKeyID,
+            .init(
+              keyID: $0.rawValue, teamID: TestProvider.team, topics: [$1],
+              relatedKeyID: $0.relatedKeyID),
             publicKey: try #require(world.privateKeys[$0]).publicKey)
         }))
     let first = try world.header(.topic)

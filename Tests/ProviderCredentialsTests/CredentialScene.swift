@@ -63,8 +63,9 @@ enum CredentialScene {
         keys: Signer.allCases.compactMap { signer in
           guard let key = privateKeys[signer] else { return nil }
           return ProviderKeys.Key(
-            keyID: signer.rawValue, teamID: signer.teamID, topics: signer.topics,
-            relatedKeyID: signer.relatedKeyID, publicKey: key.publicKey)
+            .init(
+              keyID: signer.rawValue, teamID: signer.teamID, topics: signer.topics,
+              relatedKeyID: signer.relatedKeyID), publicKey: key.publicKey)
         })
     }
 

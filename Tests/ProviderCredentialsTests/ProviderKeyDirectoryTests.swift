@@ -39,10 +39,11 @@ import Testing
 
     let keys = try directory.load()
     #expect(keys.notices.isEmpty)
-    #expect(keys.keys.map(\.keyID) == [TestProvider.keyID, "TOPICKEY01"])
-    #expect(keys.keys[0].topics == nil && keys.keys[0].environment == nil)
+    #expect(keys.keys.map(\.entry.keyID) == [TestProvider.keyID, "TOPICKEY01"])
+    #expect(keys.keys[0].topics == nil && keys.keys[0].entry.environment == nil)
     #expect(keys.keys[1].topics?.names == ["com.example.app", "com.example/ä"])
-    #expect(keys.keys[1].environment == .sandbox && keys.keys[1].relatedKeyID == "TOPICKEY02")
+    #expect(keys.keys[1].entry.environment == .sandbox)
+    #expect(keys.keys[1].entry.relatedKeyID == "TOPICKEY02")
     #expect(keys.index(ofKeyID: "TOPICKEY01") == 1 && keys.index(ofKeyID: "X") == nil)
 
     let text = try directory.signer(forKeyID: "TOPICKEY01").token(issuedAtSeconds: 1)
@@ -153,7 +154,7 @@ import Testing
     let json = #"{"keys":[\#(good),\#(item)]}"#
     _ = try temporary.write(json, to: "keys/keys.json")
     let keys = try directory.load()
-    #expect(keys.keys.map(\.keyID) == [entry.keyID])
+    #expect(keys.keys.map(\.entry.keyID) == [entry.keyID])
     #expect(keys.broken.map(\.keyID) == [keyID])
     let problem = keys.broken.first?.problem.description ?? ""
     #expect(problem.contains(expected), "\(problem)")
@@ -176,7 +177,8 @@ import Testing
     let before = try directory.load()
     try FileManager.default.removeItem(atPath: directory.path + "/AuthKey_ABC123DEFG.p8")
     let after = try directory.load()
-    #expect(after.keys.map(\.keyID) == ["SECONDKEY1"] && after.broken.map(\.keyID) == [entry.keyID])
+    #expect(after.keys.map(\.entry.keyID) == ["SECONDKEY1"])
+    #expect(after.broken.map(\.keyID) == [entry.keyID])
     #expect(before.fingerprint != after.fingerprint)
   }
 

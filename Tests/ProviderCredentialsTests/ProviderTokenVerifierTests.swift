@@ -10,9 +10,10 @@ import Testing
   func keys(environment: ProviderEnvironment? = nil) -> ProviderKeys {
     ProviderKeys(keys: [
       ProviderKeys.Key(
-        keyID: "OTHERKEY01", teamID: TestProvider.otherTeam, publicKey: stranger.publicKey),
+        .init(keyID: "OTHERKEY01", teamID: TestProvider.otherTeam),
+        publicKey: stranger.publicKey),
       ProviderKeys.Key(
-        keyID: TestProvider.keyID, teamID: TestProvider.team, environment: environment,
+        .init(keyID: TestProvider.keyID, teamID: TestProvider.team, environment: environment),
         publicKey: key.publicKey),
     ])
   }

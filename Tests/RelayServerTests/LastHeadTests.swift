@@ -21,8 +21,9 @@ import Testing
         keys: ProviderKeys(
           keys: keys.map { keyID, key in
             ProviderKeys.Key(
-              keyID: keyID, teamID: "TEAM123456", topics: ["com.example.app"],
-              relatedKeyID: keyID == "TOPICKEY01" ? "TOPICKEY02" : nil, publicKey: key.publicKey)
+              .init(
+                keyID: keyID, teamID: "TEAM123456", topics: ["com.example.app"],
+                relatedKeyID: keyID == "TOPICKEY01" ? "TOPICKEY02" : nil), publicKey: key.publicKey)
           }))
     }
 
