@@ -1,4 +1,3 @@
-import FoundationEssentials
 import RelayCore
 package import TLS
 
@@ -33,15 +32,10 @@ package struct ProviderToken: Sendable {
     else { throw .notBase64URL }
 
     keyID = try Self.keyID(inHeader: headerBytes)
-    let claims: Claims
-    do {
-      claims = try JSONDecoder().decode(Claims.self, from: Data(claimBytes))
-    } catch {
-      throw .claimsNotJSON
-    }
-    guard let teamID = claims.iss, Self.isIdentifier(teamID) else { throw .badTeamID }
+    guard let claims = try? JSONTree.read(claimBytes) else { throw .claimsNotJSON }
+    guard let teamID = claims["iss"]?.text, Self.isIdentifier(teamID) else { throw .badTeamID }
     self.teamID = teamID
-    issuedAtSeconds = try Self.seconds(of: claims.iat)
+    issuedAtSeconds = try Self.seconds(of: claims["iat"])
     signature = try Self.signature(from: signatureBytes)
     signedBytes = Array(token[..<parts[1].endIndex])
   }
@@ -69,20 +63,21 @@ package struct ProviderToken: Sendable {
   // MARK: Details
 
   private static func keyID(inHeader bytes: [UInt8]) throws(CredentialError) -> String {
-    let header: Header
-    do {
-      header = try JSONDecoder().decode(Header.self, from: Data(bytes))
-    } catch {
-      throw .headerNotJSON
-    }
-    guard header.hasAlgorithm else { throw .algorithmMissing }
-    guard header.alg == "ES256" else { throw .algorithmNotES256 }
-    guard !header.hasCritical else { throw .criticalHeader }
-    guard let keyID = header.kid, isIdentifier(keyID) else { throw .badKeyID }
+    guard let header = try? JSONTree.read(bytes) else { throw .headerNotJSON }
+    guard let algorithm = header["alg"] else { throw .algorithmMissing }
+    guard algorithm.text == "ES256" else { throw .algorithmNotES256 }
+    guard header["crit"] == nil else { throw .criticalHeader }
+    guard let keyID = header["kid"]?.text, isIdentifier(keyID) else { throw .badKeyID }
     return keyID
   }
 
-  private static func seconds(of issuedAt: Double?) throws(CredentialError) -> Int64 {
+  /// `iat` may be a number or a string of digits.
+  private static func seconds(of claim: JSONTree?) throws(CredentialError) -> Int64 {
+    var issuedAt: Double?
+    if case .number(let number) = claim?.value { issuedAt = number }
+    if let text = claim?.text, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
+      issuedAt = Double(text)
+    }
     guard let issuedAt, issuedAt.isFinite, issuedAt >= 0 else { throw .badIssuedAt }
     // 10^11 seconds are in the year 5138; as milliseconds, in 1973, before any token.
     guard issuedAt < 100_000_000_000 else { throw .issuedAtInMilliseconds }
@@ -97,51 +92,5 @@ package struct ProviderToken: Sendable {
       bytes.count == 64 ? P256.Signature(raw: bytes) : P256.Signature(der: bytes)
     guard let signature else { throw .badSignatureForm }
     return signature
-  }
-}
-
-/// The JOSE header. A member of the wrong type is unusable, not a broken document, so that the
-/// reported problem is precise.
-private struct Header: Decodable {
-  var alg: String?
-  var hasAlgorithm: Bool
-  var kid: String?
-  var hasCritical: Bool
-
-  private enum CodingKeys: String, CodingKey {
-    case alg
-    case kid
-    case crit
-  }
-
-  init(from decoder: any Decoder) throws {
-    let container = try decoder.container(keyedBy: CodingKeys.self)
-    alg = try? container.decode(String.self, forKey: .alg)
-    hasAlgorithm = container.contains(.alg)
-    kid = try? container.decode(String.self, forKey: .kid)
-    hasCritical = container.contains(.crit)
-  }
-}
-
-/// `iat` may be a number or a string of digits.
-private struct Claims: Decodable {
-  var iss: String?
-  var iat: Double?
-
-  private enum CodingKeys: String, CodingKey {
-    case iss
-    case iat
-  }
-
-  init(from decoder: any Decoder) throws {
-    let container = try decoder.container(keyedBy: CodingKeys.self)
-    iss = try? container.decode(String.self, forKey: .iss)
-    if let number = try? container.decode(Double.self, forKey: .iat) {
-      iat = number
-    } else if let text = try? container.decode(String.self, forKey: .iat),
-      text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 })
-    {
-      iat = Double(text)
-    }
   }
 }

@@ -2,6 +2,7 @@ import FoundationEssentials
 import Logging
 import NIOCore
 import NIOPosix
+import RelayCore
 
 /// The meaning of a 200 with the journal in JetStream, as far as a server's monitoring tells (NATS
 /// documentation, "Monitoring", "General Information").
@@ -18,9 +19,7 @@ struct EnginePromise {
     }
     do {
       let page = try await MonitoringPage.fetch(monitor)
-      let decoder = JSONDecoder()
-      decoder.keyDecodingStrategy = .convertFromSnakeCase
-      return EnginePromise(try decoder.decode(ServerVariables.self, from: Data(page)))
+      return EnginePromise(try JSONTree.read(page)["jetstream"]?["config"])
     } catch {
       return EnginePromise(
         level: .warning,
@@ -33,31 +32,23 @@ struct EnginePromise {
     (self.level, self.text) = (level, text)
   }
 
-  struct ServerVariables: Decodable {
-    struct JetStream: Decodable {
-      struct Configuration: Decodable {
-        /// Nanoseconds.
-        var syncInterval: Int64?
-        var syncAlways: Bool?
-      }
-      var config: Configuration?
-    }
-    var jetstream: JetStream?
-  }
-
-  init(_ variables: ServerVariables) {
-    let config = variables.jetstream?.config
-    if config?.syncAlways == true {
+  private init(_ config: JSONTree?) {
+    if case .flag(true) = config?["sync_always"]?.value {
       level = .notice
       text =
         "a 200 means: on disk, synced, on a majority of the journal's servers, if the others "
         + "have sync_interval: always as the one asked"
     } else {
       level = .warning
-      let seconds = (config?.syncInterval).map { "every \($0 / 1_000_000_000) s" } ?? "at times"
+      var pause = "at times"
+      if case .number(let number) = config?["sync_interval"]?.value,
+        let nanoseconds = Int64(exactly: number)
+      {
+        pause = "every \(nanoseconds / 1_000_000_000) s"
+      }
       text =
         "a 200 means: in memory on a majority of the journal's servers, which sync to disk "
-        + "\(seconds); a power cut of them loses it: set sync_interval: always there"
+        + "\(pause); a power cut of them loses it: set sync_interval: always there"
     }
   }
 }
