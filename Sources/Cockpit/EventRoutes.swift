@@ -85,25 +85,23 @@ struct EventRoutes {
       defer { Task { [feed] in await feed.forget(id) } }
       await relay.feeds.follow(feed)
       try await tellStats(&writer)
-      // Wakes for what is sent although nothing happens.
-      let ticks = AsyncStream<Void> { continuation in
-        let task = Task {
-          while !Task.isCancelled {
-            try? await Task.sleep(for: statsPause)
-            continuation.yield()
-          }
-        }
-        continuation.onTermination = { _ in task.cancel() }
-      }
       let (wakes, wake) = AsyncStream.makeStream(
         of: Void.self, bufferingPolicy: .bufferingNewest(1))
-      let pumps = [signals, ticks].map { stream in
-        Task {
-          for await _ in stream { wake.yield() }
-          wake.finish()
+      let pump = Task {
+        for await _ in signals { wake.yield() }
+        wake.finish()
+      }
+      // Wakes for what is sent although nothing happens.
+      let ticks = Task {
+        while true {
+          try await Task.sleep(for: statsPause)
+          wake.yield()
         }
       }
-      defer { pumps.forEach { $0.cancel() } }
+      defer {
+        pump.cancel()
+        ticks.cancel()
+      }
       let rewindCount = relay.rewindCount
       for await _ in wakes.cancelOnGracefulShutdown() {
         guard relay.rewindCount == rewindCount else {

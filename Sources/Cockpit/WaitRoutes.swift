@@ -53,19 +53,11 @@ struct WaitRoutes {
     let limit = wish.within.map { start + $0 }
     if wish.advances { return try await advance(wish, from: start, to: limit ?? start) }
     let deadline = ContinuousClock.now + .milliseconds(wish.timeout.milliseconds)
-    let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    let pump = Task {
-      for await _ in signals { wake.yield() }
-      wake.finish()
-    }
     let timer = Task {
       try await Task.sleep(until: deadline, clock: .continuous)
-      wake.finish()
+      await feed.forget(id)
     }
-    defer {
-      pump.cancel()
-      timer.cancel()
-    }
+    defer { timer.cancel() }
     let rewindCount = relay.rewindCount
     var finding = try await look(wish)
     if let met = met(finding, wish, since: start) { return met }
@@ -76,7 +68,7 @@ struct WaitRoutes {
       finding = try await look(wish)
       if let met = met(finding, wish, since: start) { return met }
     }
-    for await _ in wakes {
+    for await _ in signals {
       guard relay.rewindCount == rewindCount else {
         throw Refusal.conflict(
           "Reset", "the relay was taken back to a checkpoint meanwhile; wait again")
@@ -124,11 +116,11 @@ struct WaitRoutes {
   }
 
   private struct Finding {
-    var lives: [NotificationLife]
-    var events: [NotificationLife.Step]
+    var lives: [NotificationLife] = []
+    var events: [NotificationLife.Step] = []
     var isHopeless = false
-    /// Devices in the wanted state.
-    var devices = 0
+    /// The device is in the wanted state.
+    var isSo = false
     /// Of the awaited push, once it is known.
     var uniqueID: UniqueID?
     var missing = Missing()
@@ -139,7 +131,7 @@ struct WaitRoutes {
     if let device = wish.filter.device, wish.what.isOfDevice {
       return await look(at: device, wish)
     }
-    var finding = Finding(lives: [], events: [])
+    var finding = Finding()
     var lives: [NotificationLife]
     if let push = wish.push {
       let found = await relay.life(of: push)
@@ -167,7 +159,7 @@ struct WaitRoutes {
   private func look(
     at device: DeviceID, _ wish: WaitWish
   ) async -> Finding {
-    var finding = Finding(lives: [], events: [])
+    var finding = Finding()
     let report: DeviceReport?
     do throws(NodeAway) {
       report = try await relay.report(of: device)
@@ -178,7 +170,7 @@ struct WaitRoutes {
     }
     guard let report else { return finding }
     let topic = wish.filter.topic
-    let isSo =
+    finding.isSo =
       switch wish.what {
       case .connected: report.isConnected
       case .disconnected: !report.isConnected
@@ -188,19 +180,14 @@ struct WaitRoutes {
         .expired, .outcome:
         false
       }
-    if isSo { finding.devices = 1 }
     return finding
   }
 
   private func met(_ finding: Finding, _ wish: WaitWish, since start: Instant) -> WaitAnswer? {
-    if !wish.never, finding.devices > 0 {
-      return WaitAnswer(
-        at: relay.now.milliseconds, relayTime: (relay.now - start).text)
-    }
-    guard !wish.never, finding.events.count >= wish.count else { return nil }
+    guard !wish.never, finding.isSo || finding.events.count >= wish.count else { return nil }
     return WaitAnswer(
-      at: finding.events[wish.count - 1].time, relayTime: (relay.now - start).text,
-      events: finding.events)
+      at: finding.isSo ? relay.now.milliseconds : finding.events[wish.count - 1].time,
+      relayTime: (relay.now - start).text, events: finding.events)
   }
 
   /// The answer when the time is over or the wait is hopeless.
@@ -209,7 +196,7 @@ struct WaitRoutes {
     if let away = finding.away { throw away }
     if wish.never {
       guard finding.missing.isEmpty else { throw Refusal(finding.missing) }
-      guard finding.devices == 0 else {
+      guard !finding.isSo else {
         throw Refusal.conflict("Happened", "the device is \(wish.what.rawValue)")
       }
       guard let event = finding.events.first else {
@@ -219,14 +206,10 @@ struct WaitRoutes {
       throw Refusal.conflict("Happened", "it has happened: \(event.at) \(event.text)")
     }
     let nearest = Array(finding.lives.prefix(3))
-    var refusal =
-      if finding.isHopeless {
-        Refusal.conflict("NeverAgain", nearest.first?.sentence ?? "it cannot come true any more")
-      } else {
-        Refusal.conflict(
-          "NotYet",
-          nearest.first?.sentence ?? nothing(wish))
-      }
+    let (reason, message) =
+      finding.isHopeless
+      ? ("NeverAgain", "it cannot come true any more") : ("NotYet", nothing(wish))
+    var refusal = Refusal.conflict(reason, nearest.first?.sentence ?? message)
     refusal.nearest = nearest
     if !finding.missing.nodes.isEmpty { refusal.missingNodes = finding.missing.nodes }
     throw refusal
