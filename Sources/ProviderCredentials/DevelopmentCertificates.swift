@@ -71,8 +71,8 @@ package struct DevelopmentAuthority: Sendable {
         name: "host names", value: names.joined(separator: " "),
         advice: "names of hosts are ASCII; write others as xn--…")
     }
-    let addresses = names.compactMap(IPAddressBytes.parse)
-    let hosts = names.filter { IPAddressBytes.parse($0) == nil }
+    let addresses = names.compactMap(CertificateTemplate.addressBytes)
+    let hosts = names.filter { CertificateTemplate.addressBytes($0) == nil }
     return try issue(
       "the server's", to: key, subject: [.commonName(first)], for: .server, now: now,
       extensions: [.alternativeNames(hosts: hosts, addresses: addresses)])

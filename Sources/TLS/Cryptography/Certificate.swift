@@ -132,7 +132,7 @@ package struct Certificate: Sendable, Equatable {
       validating: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self)
   }
 
-  private static func bytes(_ value: UnsafePointer<ASN1_STRING>) -> [UInt8] {
+  static func bytes(_ value: UnsafePointer<ASN1_STRING>) -> [UInt8] {
     Array(
       UnsafeBufferPointer(
         start: ASN1_STRING_get0_data(value), count: Int(ASN1_STRING_length(value))))

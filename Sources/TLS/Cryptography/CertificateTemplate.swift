@@ -100,6 +100,14 @@ extension CertificateTemplate.Extension {
 // MARK: By OpenSSL
 
 extension CertificateTemplate {
+  /// The 4 or 16 bytes of a textual IP address; nil for a name.
+  package static func addressBytes(_ text: String) -> [UInt8]? {
+    defer { ErrorQueue.clear() }
+    guard let read = a2i_IPADDRESS(text) else { return nil }
+    defer { ASN1_OCTET_STRING_free(read) }
+    return Certificate.bytes(read)
+  }
+
   /// - Parameter issuer: the authority; nil for a certificate that its own key signs.
   package func signed(
     by issuer: Certificate?, key: CertificateKey
