@@ -336,30 +336,18 @@ extension HTTP2Session {
   /// `drained` follows. Throws `streamClosed`, `notWritable` or `queueFull`; nothing is queued
   /// then.
   package func write(_ bytes: Span<UInt8>, to id: StreamID) throws(HTTP2Error) {
-    let slot = try writableSlot(id, adding: bytes.count)
-    guard !bytes.isEmpty else { return }
-    bytes.withUnsafeBufferPointer { state.pointee.enqueue($0, slot: slot) }
-    state.pointee.submitData(slot: slot)
-  }
-
-  package func write(_ bytes: ByteBuffer, to id: StreamID) throws(HTTP2Error) {
-    let slot = try writableSlot(id, adding: bytes.readableBytes)
-    guard bytes.readableBytes > 0 else { return }
-    bytes.withUnsafeReadableBytes { bytes in
-      bytes.withMemoryRebound(to: UInt8.self) { state.pointee.enqueue($0, slot: slot) }
-    }
-    state.pointee.submitData(slot: slot)
-  }
-
-  private func writableSlot(_ id: StreamID, adding count: Int) throws(HTTP2Error) -> Int {
     guard let slot = state.pointee.slot(of: id) else { throw .streamClosed(id) }
     let stream = state.pointee.streams.slots[slot]
     guard !stream.flags.contains(.resetByUs) else { throw .streamClosed(id) }
     guard stream.flags.contains(.headersSubmitted), !stream.flags.contains(.finishing) else {
       throw .notWritable(id)
     }
-    guard state.pointee.canQueue(count, besides: stream.bodyBytes) else { throw .queueFull(id) }
-    return slot
+    guard state.pointee.canQueue(bytes.count, besides: stream.bodyBytes) else {
+      throw .queueFull(id)
+    }
+    guard !bytes.isEmpty else { return }
+    bytes.withUnsafeBufferPointer { state.pointee.enqueue($0, slot: slot) }
+    state.pointee.submitData(slot: slot)
   }
 
   /// Ends our side of the stream after what is queued. Does nothing when that is done, or the

@@ -5,20 +5,14 @@ import CNghttp2
 ///
 ///     queued -> dataSubmitted -> readQueued -> handed out -> queued again, drained, or ended
 extension SessionState {
-  struct QueuedRead {
-    let count: Int
-    let isLast: Bool
-    let endsStream: Bool
-  }
-
   mutating func readQueued(
     _ id: StreamID, slot: Int, _ target: UnsafeMutableBufferPointer<UInt8>
-  ) -> QueuedRead? {
+  ) -> (count: Int, isLast: Bool, endsStream: Bool)? {
     guard streams.slots.indices.contains(slot), streams.slots[slot].id == id else { return nil }
     let count = outgoing.read(from: &streams.slots[slot].queue, into: target)
     let isLast = streams.slots[slot].queue.count == 0
     let endsStream = isLast && streams.slots[slot].flags.contains(.finishing)
-    return QueuedRead(count: count, isLast: isLast, endsStream: endsStream)
+    return (count, isLast, endsStream)
   }
 
   /// Checks that so many more bytes fit the stream's queue, which has `queued`, and the

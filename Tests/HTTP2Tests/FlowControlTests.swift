@@ -111,7 +111,7 @@ import Testing
     try server.session.respond(to: 1, head("200"), endStream: false)
     try server.session.write([UInt8](repeating: 0, count: 999).span, to: 1)
     #expect(throws: HTTP2Error.queueFull(1)) { try server.session.write([1, 2].span, to: 1) }
-    try server.session.write(ByteBuffer(bytes: [1]), to: 1)
+    try server.session.write([1].span, to: 1)
     #expect(server.session.queuedBytes(of: 1) == 1_000)
     #expect(throws: HTTP2Error.queueFull(3)) {
       try server.session.respond(to: 3, head("200"), body: [UInt8](repeating: 0, count: 1_001))

@@ -20,7 +20,7 @@ import Testing
         try session.respond(to: 5, head("200"), endStream: false)
         try session.write(Array("first\n".utf8).span, to: 5)
       case .drained(5) where session.queuedBytes(of: 5) == 0 && session.openStreamCount > 0:
-        try? session.write(ByteBuffer(string: "second\n"), to: 5)
+        try? session.write(Array("second\n".utf8).span, to: 5)
         session.finish(5)
       default: break
       }
