@@ -24,7 +24,7 @@ struct NotificationRoutes {
           RefusalList(
             cursor: cursor, hasMore: refusals.count > limit,
             refusals: refusals.prefix(limit).map {
-              RefusedPush(at: $0.at, $0.uniqueID, $0.rejection, cause: $0.cause)
+              RefusedPush(at: $0.at, $0.uniqueID, $0.rejection, cause: $0.explanation)
             }),
           found.missing))
     }

@@ -50,10 +50,10 @@ package struct PushNote: Hashable, Sendable {
   }
 }
 
-struct RefusedRequest: Sendable {
-  let at: Instant
-  let uniqueID: UniqueID
-  let rejection: Rejection
+package struct RefusedRequest: Sendable {
+  package let at: Instant
+  package let uniqueID: UniqueID
+  package let rejection: Rejection
   let cause: Cause
 
   enum Cause: Sendable {
@@ -64,27 +64,18 @@ struct RefusedRequest: Sendable {
     case frame(BinaryFrameError)
     /// The reason says it all.
     case asTheReason
+    /// In the words of another node.
+    case told(String)
   }
-}
 
-package struct RefusalReport: Sendable {
-  package let at: Instant
-  package let uniqueID: UniqueID
-  package let rejection: Rejection
   /// The exact cause in a sentence.
-  package let cause: String
-}
-
-extension RefusalReport {
-  init(_ refused: RefusedRequest) {
-    let cause =
-      switch refused.cause {
-      case .credentials(let error): error.explanation
-      case .fault(let name): "the fault \(name) was asked for"
-      case .frame(let error): error.row.text
-      case .asTheReason: refused.rejection.row.text
-      }
-    self.init(
-      at: refused.at, uniqueID: refused.uniqueID, rejection: refused.rejection, cause: cause)
+  package var explanation: String {
+    switch cause {
+    case .credentials(let error): error.explanation
+    case .fault(let name): "the fault \(name) was asked for"
+    case .frame(let error): error.row.text
+    case .asTheReason: rejection.row.text
+    case .told(let text): text
+    }
   }
 }

@@ -133,9 +133,9 @@ enum NodeQuestions {
     await node.loops.onEach { $0.history.notes[id] }.compactMap(\.self).first ?? PushNote()
   }
 
-  static let refusals = NodeQuestion(11) { (node, limit: Int) -> [RefusalReport] in
+  static let refusals = NodeQuestion(11) { (node, limit: Int) -> [RefusedRequest] in
     let all = await node.loops.onEach { Array($0.history.refusals) }
-    return all.joined().sorted { $0.at > $1.at }.prefix(limit).map(RefusalReport.init)
+    return Array(all.joined().sorted { $0.at > $1.at }.prefix(limit))
   }
 
   static let counters = NodeQuestion(12) { (node, _: Nothing) in await node.loops.counters() }
@@ -258,9 +258,15 @@ extension PushNote: BinaryCodable {
   }
 }
 
-extension RefusalReport: Composite {
-  package static let fields = Fields(Self.init(at:uniqueID:rejection:cause:)) {
-    ($0.at, $0.uniqueID, $0.rejection, $0.cause)
+extension RefusedRequest: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(at, uniqueID, rejection, explanation)
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(
+      at: try reader.read(), uniqueID: try reader.read(), rejection: try reader.read(),
+      cause: .told(try reader.read()))
   }
 }
 

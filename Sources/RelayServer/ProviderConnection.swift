@@ -136,7 +136,7 @@ struct ProviderConnection {
       }
       handler.runner.submit(notification, from: handler.address(stream), at: now)
     case .failure(let rejection):
-      remember(.request(rejection), uniqueID, at: now, on: handler)
+      handler.runner.history.refused(rejection, uniqueID, at: now)
       respond(stream, .rejected(rejection), on: handler)
     case nil:
       refuse(stream, on: handler)
@@ -149,7 +149,8 @@ struct ProviderConnection {
     request.stage = .complete
     request.since = handler.runner.clock.batchTime
     waiting[stream] = request
-    remember(problem, request.uniqueID, at: handler.runner.now, on: handler)
+    handler.runner.history.refused(
+      problem.rejection, request.uniqueID, problem.cause, at: handler.runner.now)
     respond(stream, .rejected(problem.rejection), on: handler)
   }
 
@@ -165,14 +166,6 @@ struct ProviderConnection {
       handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.internalError)
       handler.markDirty()
     }
-  }
-
-  /// For `GET /v1/refusals`.
-  private func remember(
-    _ problem: LastHead.ReadingError, _ uniqueID: UniqueID, at now: Instant,
-    on handler: ConnectionHandler
-  ) {
-    handler.runner.history.refused(problem.rejection, uniqueID, problem.cause, at: now)
   }
 
   // MARK: Answers

@@ -107,7 +107,7 @@ extension Relay {
   }
 
   /// The latest refused requests of providers, newest first.
-  package func refusals(limit: Int) async -> Found<[RefusalReport]> {
+  package func refusals(limit: Int) async -> Found<[RefusedRequest]> {
     let found = await inbox.askAll(NodeQuestions.refusals, limit)
     return Found(
       value: Array(found.value.joined().sorted { $0.at > $1.at }.prefix(limit)),

@@ -87,7 +87,10 @@ final class BinaryPushes {
   /// Handles a shard's decision, then the next pushes.
   func judged(_ stream: Int32, _ answer: ProviderAnswer, on handler: BinaryConnectionHandler) {
     guard stream == self.stream else { return }
-    if let rejection = answer.rejection { remember(rejection, .asTheReason, handler) }
+    let runner = handler.runner
+    if let rejection = answer.rejection {
+      runner.history.refused(rejection, uniqueID, at: runner.now)
+    }
     settle(answer, handler)
     advance(handler)
   }
@@ -103,8 +106,10 @@ final class BinaryPushes {
       case .refuse(let refusal, let ending):
         begin(handler)
         let row = refusal.problem.row
-        remember(row.rejection, .frame(refusal.problem), handler)
-        handler.runner.answers.answered(.rejected(row.rejection), after: .zero)
+        let runner = handler.runner
+        runner.history.refused(
+          row.rejection, uniqueID, .frame(refusal.problem), at: runner.now)
+        runner.answers.answered(.rejected(row.rejection), after: .zero)
         return handler.end(saying: ending.packet)
       case .end(let ending): return handler.end(saying: ending.packet)
       }
@@ -175,7 +180,7 @@ final class BinaryPushes {
   private func refuse(
     _ rejection: Rejection, _ cause: RefusedRequest.Cause, _ handler: BinaryConnectionHandler
   ) {
-    remember(rejection, cause, handler)
+    handler.runner.history.refused(rejection, uniqueID, cause, at: handler.runner.now)
     settle(.rejected(rejection), handler)
   }
 
@@ -185,12 +190,5 @@ final class BinaryPushes {
     if let ending = conversation.judged(answer.rejection, at: RelayClock.steady) {
       handler.end(saying: ending.packet)
     }
-  }
-
-  /// For `pushrelay log --refused`.
-  private func remember(
-    _ rejection: Rejection, _ cause: RefusedRequest.Cause, _ handler: BinaryConnectionHandler
-  ) {
-    handler.runner.history.refused(rejection, uniqueID, cause, at: handler.runner.now)
   }
 }
