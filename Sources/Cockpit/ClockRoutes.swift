@@ -10,10 +10,7 @@ struct ClockRoutes {
     router.get("/v1/clock") { _, _ in try Response(json: await status()) }
     router.post("/v1/clock/advance") { request, _ in
       let wish = try AdvanceWish(try await request.bytes())
-      let done = try await clock().advance(wish.goal, from: wish.from)
-      let fired = done.fired.map { ($0.rawValue, $1) }
-      return try Response(
-        json: ClockAdvance(now: done.now, fired: Dictionary(uniqueKeysWithValues: fired)))
+      return try Response(json: try await clock().advance(wish.goal, from: wish.from))
     }
     router.patch("/v1/clock") { request, _ in
       let wish = try RateWish(try await request.bytes())

@@ -14,11 +14,6 @@ extension ShardRunner {
     var awaited: [DeviceID]
   }
 
-  struct NextMoment: Sendable {
-    var at: Instant
-    var kind: VirtualClock.Kind
-  }
-
   /// Handles a device's `barrier` line.
   func barrier(
     from stream: StreamAddress, _ device: DeviceID, _ number: UInt64, next: Instant?
@@ -46,13 +41,11 @@ extension ShardRunner {
       awaited: timers.followers.awaited + adminPeers.awaited)
   }
 
-  var nextMoment: NextMoment? {
-    let timer = core.shard.nextTimer.map {
-      NextMoment(at: $0.deadline, kind: VirtualClock.Kind($0.subject.kind))
-    }
-    let phone = timers.followers.next.map { NextMoment(at: $0, kind: .phone) }
-    let fault = timers.putOff.next.map { NextMoment(at: $0, kind: .fault) }
-    return [timer, phone, fault].compactMap(\.self).min { $0.at < $1.at }
+  var nextMoment: (at: Instant, kind: VirtualClock.Kind)? {
+    let timer = core.shard.nextTimer.map { ($0.deadline, VirtualClock.Kind($0.subject.kind)) }
+    let phone = timers.followers.next.map { ($0, VirtualClock.Kind.phone) }
+    let fault = timers.putOff.next.map { ($0, VirtualClock.Kind.fault) }
+    return [timer, phone, fault].compactMap(\.self).min { $0.0 < $1.0 }
   }
 
   /// Acts at a new time; returns how many phones act by themselves.

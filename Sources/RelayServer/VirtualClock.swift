@@ -1,3 +1,4 @@
+package import AdminAPI
 package import Primitives
 import RelayCore
 
@@ -13,12 +14,6 @@ package actor VirtualClock {
     case to(Instant)
     /// To the next instant with an event.
     case next
-  }
-
-  /// The result of an advance.
-  package struct Advance: Equatable, Sendable {
-    package var now: Instant
-    package var fired: [Kind: Int]
   }
 
   package enum Kind: String, CaseIterable, Sendable {
@@ -86,7 +81,8 @@ package actor VirtualClock {
   /// Moves the clock; returns when everything has settled.
   ///
   /// - Parameter from: the time that the caller expects; nil for any.
-  package func advance(_ goal: Goal, from: Instant? = nil) async throws(ClockError) -> Advance {
+  package func advance(_ goal: Goal, from: Instant? = nil) async throws(ClockError) -> ClockAdvance
+  {
     let endTurn = await turns.next()
     defer { endTurn() }
     if let from, from != now { throw .moved(now: now) }
@@ -103,12 +99,12 @@ package actor VirtualClock {
     guard target >= now else { throw .backwards(now: now) }
     let phones = try await move(to: target)
     let after = await loops.counters().fired
-    var fired: [Kind: Int] = phones > 0 ? [.phone: phones] : [:]
+    var fired = phones > 0 ? [Kind.phone.rawValue: phones] : [:]
     for kind in TimerWheel.Subject.Kind.allCases {
       let count = after[kind.rawValue] - before[kind.rawValue]
-      if count > 0 { fired[Kind(kind)] = count }
+      if count > 0 { fired[Kind(kind).rawValue] = count }
     }
-    return Advance(now: now, fired: fired)
+    return ClockAdvance(now: now, fired: fired)
   }
 
   /// Returns when all work of this instant is done.
@@ -158,7 +154,7 @@ package actor VirtualClock {
     }
     time.advance(to: target)
     phones += await loops.timeMoved()
-    await loops.clockStands()
+    _ = await loops.onEach { $0.clockStands() }
     try await settle()
     return phones
   }
@@ -169,7 +165,7 @@ package actor VirtualClock {
     let deadline = ContinuousClock.now + patience
     var last = -1
     while true {
-      let quiets = await loops.quiet()
+      let quiets = await loops.onEach { $0.quiet() }
       let sent = quiets.reduce(0) { $0 + $1.sent }
       let isQuiet =
         sent == quiets.reduce(0) { $0 + $1.received }
@@ -187,15 +183,11 @@ package actor VirtualClock {
 }
 
 extension LoopSet {
-  func quiet() async -> [ShardRunner.Quiet] { await onEach { $0.quiet() } }
-
-  func nextMoment() async -> ShardRunner.NextMoment? {
+  func nextMoment() async -> (at: Instant, kind: VirtualClock.Kind)? {
     await onEach { $0.nextMoment }.compactMap(\.self).min { $0.at < $1.at }
   }
 
   func timeMoved() async -> Int { await onEach { $0.timeMoved() }.reduce(0, +) }
-
-  func clockStands() async { _ = await onEach { $0.clockStands() } }
 
   func counters() async -> ShardCounters {
     await onEach { $0.core.shard.counters }.reduce(ShardCounters(), +)

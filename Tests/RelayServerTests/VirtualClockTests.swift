@@ -124,7 +124,7 @@ import Testing
       #expect(until > start.milliseconds && until <= start.milliseconds + 3_600_000)
 
       let advance = try await clock.advance(.to(Instant(milliseconds: until)))
-      #expect(advance.now.milliseconds == until && advance.fired[.refill] == 1)
+      #expect(advance.now == until && advance.fired["refill"] == 1)
       #expect(try await scene.status(of: identity).apps.first?.silent == nil)
       stream.finish()
       #expect(
@@ -220,7 +220,7 @@ import Testing
       #expect(expiry.kind == .expiration && expiry.at == clock.now + .days(30))
       _ = try await clock.advance(.by(.days(30) - .milliseconds(1)))
       #expect(try await scene.status(of: identity).apps.first?.silent != nil)
-      #expect(try await clock.advance(.next).fired == [.expiration: 1])
+      #expect(try await clock.advance(.next).fired == ["expiration": 1])
       #expect(try await scene.status(of: identity).apps.first?.silent == nil)
       #expect(await clock.next() == nil)
       await #expect(throws: VirtualClock.ClockError.nothingNext(now: clock.now)) {
@@ -237,9 +237,9 @@ import Testing
       let clock = try scene.clock
       // Its deadlines begin when it has said that it follows the clock.
       while await clock.next()?.kind != .keepAlive {}
-      #expect(try await clock.advance(.by(.minutes(15))).fired == [.keepAlive: 1])
+      #expect(try await clock.advance(.by(.minutes(15))).fired == ["keep-alive": 1])
       #expect(try await scene.status(of: identity).connected)
-      #expect(try await clock.advance(.by(.seconds(30))).fired == [.keepAlive: 1])
+      #expect(try await clock.advance(.by(.seconds(30))).fired == ["keep-alive": 1])
       #expect(!(try await scene.status(of: identity).connected))
       #expect(try await phone.value == ["empty", "keep-alive", "bye keep-alive-timeout"])
     }
@@ -255,8 +255,8 @@ import Testing
       while await clock.next()?.kind != .phone {}
       let start = clock.now
       let advance = try await clock.advance(.by(.milliseconds(20)))
-      #expect(advance.now == start + .milliseconds(20))
-      #expect((advance.fired[.phone] ?? 0) >= 19)
+      #expect(advance.now == (start + .milliseconds(20)).milliseconds)
+      #expect((advance.fired["phone"] ?? 0) >= 19)
       stream.finish()
       _ = try await phone.value
     }
@@ -341,7 +341,8 @@ import Testing
       try await scene.relay.change(to: .strict)
       let clock = try scene.clock
       let start = clock.now
-      #expect(try await clock.advance(.by(.seconds(1))).now == start + .seconds(1))
+      let end = try await clock.advance(.by(.seconds(1))).now
+      #expect(end == (start + .seconds(1)).milliseconds)
     }
   }
 
