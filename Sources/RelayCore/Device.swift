@@ -1,16 +1,16 @@
 package import Primitives
 
 /// A number for each class. Its own type, as a subscript of `App` copied the whole app.
-package struct PerClass: Hashable, Sendable {
-  package var visible: Int32
-  package var silent: Int32
+package struct PerClass<Number: Hashable & Sendable>: Hashable, Sendable {
+  package var visible: Number
+  package var silent: Number
 
-  package init(visible: Int32, silent: Int32) {
+  package init(visible: Number, silent: Number) {
     self.visible = visible
     self.silent = silent
   }
 
-  package subscript(notificationClass: NotificationClass) -> Int32 {
+  package subscript(notificationClass: NotificationClass) -> Number {
     @inline(__always) get { notificationClass == .visible ? visible : silent }
     @inline(__always) set {
       switch notificationClass {
@@ -36,9 +36,9 @@ package struct App: Hashable, Sendable {
   /// Entries of this app in any phase.
   package var entryCount: Int32 = 0
   /// An entry or -1 each: at most one stored push per class.
-  package var slots = PerClass(visible: -1, silent: -1)
+  package var slots = PerClass<Int32>(visible: -1, silent: -1)
   /// Entries waiting for the journal.
-  package var waiting = PerClass(visible: 0, silent: 0)
+  package var waiting = PerClass<Int32>(visible: 0, silent: 0)
   package var budget = RateLimit.State()
   /// For `TooManyRequests`.
   package var requests = RateLimit.State()

@@ -118,7 +118,7 @@ struct Soundness {
 
   private func checkEntries() throws(StateFlaw) {
     var counts = [Int32](repeating: 0, count: apps.placeCount)
-    var waiting = [PerClass](
+    var waiting = [PerClass<Int32>](
       repeating: PerClass(visible: 0, silent: 0), count: apps.placeCount)
     for number in entries.indices {
       let entry = entries[number]

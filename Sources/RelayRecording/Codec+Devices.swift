@@ -56,8 +56,12 @@ extension Device.Phase: BinaryCodable {
   }
 }
 
-extension PerClass: Composite {
-  package static let fields = Fields(Self.init(visible:silent:)) { ($0.visible, $0.silent) }
+extension PerClass: BinaryCodable where Number: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(visible, silent) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(visible: try reader.read(), silent: try reader.read())
+  }
 }
 
 extension App: Composite, Vacating {
