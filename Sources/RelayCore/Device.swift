@@ -42,8 +42,8 @@ package struct App: Hashable, Sendable {
   package var budget = RateLimit.State()
   /// For `TooManyRequests`.
   package var requests = RateLimit.State()
-  package var refillTimer: TimerWheel.TimerID = TimerWheel.none
-  package var holdTimer: TimerWheel.TimerID = TimerWheel.none
+  package var refillTimer = TimerWheel.TimerID.none
+  package var holdTimer = TimerWheel.TimerID.none
 
   package init(
     token: DeviceToken, topic: Topic, device: Int32, registration: UInt64, isOwn: Bool = false
@@ -84,8 +84,8 @@ package struct Device: Hashable, Sendable {
   /// Rides that the device opened itself.
   package var rides = RateLimit.State()
   /// Set while anything is in flight, for when something may be overdue.
-  package var ackTimer: TimerWheel.TimerID = TimerWheel.none
-  package var keepAliveTimer: TimerWheel.TimerID = TimerWheel.none
+  package var ackTimer = TimerWheel.TimerID.none
+  package var keepAliveTimer = TimerWheel.TimerID.none
 
   package init(id: DeviceID, secret: SecretHash) {
     self.id = id

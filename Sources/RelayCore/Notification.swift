@@ -225,7 +225,7 @@ package struct AcceptedNotification: Hashable, Sendable {
   package var wasSent = false
   /// A silent one paid for by the budget or a ride, once, also after a lost connection.
   package var isPaid = false
-  package var expirationTimer: TimerWheel.TimerID = TimerWheel.none
+  package var expirationTimer = TimerWheel.TimerID.none
 
   package init(
     notification: Notification, order: UInt64, sequence: UInt64, acceptedAt: Instant, app: Int32,

@@ -119,7 +119,7 @@ extension Shard {
 
   /// A keep-alive is due, or its answer overdue.
   mutating func keepAliveFired(_ device: Int32, into effects: inout [Effect]) {
-    devices[device].keepAliveTimer = TimerWheel.none
+    devices[device].keepAliveTimer = .none
     switch devices[device].phase {
     case .away:
       break
@@ -138,7 +138,7 @@ extension Shard {
 
   /// An acknowledgement may be overdue; only the connection knows whether the frame has left.
   mutating func ackTimerFired(_ device: Int32, into effects: inout [Effect]) {
-    devices[device].ackTimer = TimerWheel.none
+    devices[device].ackTimer = .none
     guard let connection = devices[device].connection, let due = nextAckDue(device) else { return }
     if due > now {
       devices[device].ackTimer = timers.set(due, .acknowledgement(device: device))

@@ -221,7 +221,7 @@ extension Shard {
   /// Sends a held silent if the budget allows, or sets its timer. A set timer needs no check.
   private mutating func releaseFromBudget(_ entry: Int32, into effects: inout [Effect]) -> Bool {
     let app = entries[entry].app
-    guard apps[app].refillTimer < 0 else { return false }
+    guard !apps[app].refillTimer.exists else { return false }
     switch decide(entry) {
     case .allowed:
       consumeBudget(app, into: &effects)
@@ -256,7 +256,7 @@ extension Shard {
     devices[device].inFlightCount += 1
     counters.inFlight += 1
     counters.sent[Int(via.rawValue)] += 1
-    if devices[device].ackTimer < 0, devices[device].hasDeadlines {
+    if !devices[device].ackTimer.exists, devices[device].hasDeadlines {
       devices[device].ackTimer = timers.set(
         now + configuration.ackTimeout, .acknowledgement(device: device))
     }
@@ -396,8 +396,8 @@ extension Shard {
   private mutating func cancelReleaseTimer(_ app: Int32, _ notificationClass: NotificationClass) {
     // Mostly there is none, and reading costs less than write access.
     switch notificationClass {
-    case .silent where apps[app].refillTimer >= 0: timers.cancel(&apps[app].refillTimer)
-    case .visible where apps[app].holdTimer >= 0: timers.cancel(&apps[app].holdTimer)
+    case .silent where apps[app].refillTimer.exists: timers.cancel(&apps[app].refillTimer)
+    case .visible where apps[app].holdTimer.exists: timers.cancel(&apps[app].holdTimer)
     case .silent, .visible: break
     }
   }

@@ -229,13 +229,13 @@ extension Shard {
       counters.fired[subject.kind.rawValue] += 1
       switch subject {
       case .expiration(let entry):
-        entries[entry].expirationTimer = TimerWheel.none
+        entries[entry].expirationTimer = .none
         expire(entry, into: &effects)
       case .refill(let app):
-        apps[app].refillTimer = TimerWheel.none
+        apps[app].refillTimer = .none
         releaseHeld(app, .silent, into: &effects)
       case .hold(let app):
-        apps[app].holdTimer = TimerWheel.none
+        apps[app].holdTimer = .none
         releaseHeld(app, .visible, into: &effects)
       case .keepAlive(let device):
         keepAliveFired(device, into: &effects)

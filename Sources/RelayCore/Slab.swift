@@ -5,6 +5,24 @@
 /// optional copies the whole value, which was most of the work per notification (measured with
 /// callgrind).
 package struct Slab<Element: Sendable>: Sendable {
+  /// The number of a place, or `none`. An optional would take more than four bytes.
+  package struct Index: Hashable, Comparable, Sendable, CustomStringConvertible {
+    package let number: Int32
+
+    package init(number: Int32) { self.number = number }
+
+    init(_ place: Int) { number = Int32(place) }
+
+    package static var none: Self { Self(number: -1) }
+
+    /// Whether it is not `none`.
+    package var exists: Bool { number >= 0 }
+
+    package static func < (left: Self, right: Self) -> Bool { left.number < right.number }
+
+    package var description: String { "\(number)" }
+  }
+
   private var places: [Element] = []
   /// Per place: the next free place, or `end`, or `taken`.
   private var links: [Int32] = []
@@ -88,4 +106,8 @@ package struct Slab<Element: Sendable>: Sendable {
   package var indices: [Int32] {
     links.indices.compactMap { links[$0] == Self.taken ? Int32($0) : nil }
   }
+}
+
+extension Int {
+  init<Element>(_ index: Slab<Element>.Index) { self = Int(index.number) }
 }

@@ -190,7 +190,7 @@ struct Soundness {
 
   /// The number of timers that owners have.
   var timerCount: Int {
-    func count(_ timers: TimerWheel.TimerID...) -> Int { timers.count { $0 != TimerWheel.none } }
+    func count(_ timers: TimerWheel.TimerID...) -> Int { timers.count { $0 != .none } }
     return devices.indices.reduce(0) {
       $0 + count(devices[$1].ackTimer, devices[$1].keepAliveTimer)
     }

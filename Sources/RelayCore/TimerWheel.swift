@@ -50,14 +50,14 @@ package struct TimerWheel: Sendable {
     }
   }
 
-  package typealias TimerID = Int32
-  package static let none: TimerID = -1
+  /// The number of its node, as of a place in a slab of subjects.
+  package typealias TimerID = Slab<Subject>.Index
 
   private struct Node: Sendable {
     var deadline: Int64
     var subject: Subject
-    var previous: Int32
-    var next: Int32
+    var previous: TimerID
+    var next: TimerID
     var list: Int32
   }
 
@@ -69,16 +69,16 @@ package struct TimerWheel: Sendable {
   private static let latest = Int64(1) << 48 - 1
 
   private var nodes: [Node] = []
-  private var firstFree: Int32 = -1
-  private var heads: [Int32]
-  private var tails: [Int32]
+  private var firstFree = TimerID.none
+  private var heads: [TimerID]
+  private var tails: [TimerID]
   private var occupied: [UInt64]
   private var now: Int64
   package private(set) var count = 0
 
   package init(now: Instant) {
     self.now = min(max(now.milliseconds, 0), Self.latest)
-    heads = Array(repeating: -1, count: Self.levelCount * Self.slotCount)
+    heads = Array(repeating: .none, count: Self.levelCount * Self.slotCount)
     tails = heads
     occupied = Array(repeating: 0, count: Self.levelCount)
   }
@@ -87,7 +87,7 @@ package struct TimerWheel: Sendable {
   package init?(now: Instant, _ timers: [Timer], free: [TimerID]) {
     self.init(now: now)
     let vacant = Node(
-      deadline: 0, subject: .expiration(entry: -1), previous: -1, next: -1, list: Self.free)
+      deadline: 0, subject: .expiration(entry: -1), previous: .none, next: .none, list: Self.free)
     nodes = Array(repeating: vacant, count: timers.count + free.count)
     for timer in timers {
       guard nodes.indices.contains(Int(timer.id)), !isSet(timer.id) else { return nil }
@@ -108,15 +108,15 @@ package struct TimerWheel: Sendable {
 
   /// In the order of reuse.
   package var freeTimers: [TimerID] {
-    Array(sequence(first: firstFree) { nodes[Int($0)].next }.prefix { $0 >= 0 })
+    Array(sequence(first: firstFree) { nodes[Int($0)].next }.prefix { $0.exists })
   }
 
   /// In firing order.
   package var state: [Timer] {
-    var found: [(deadline: Int64, id: Int32)] = []
+    var found: [(deadline: Int64, id: TimerID)] = []
     for list in heads.indices {
       var id = heads[list]
-      while id >= 0 {
+      while id.exists {
         found.append((nodes[Int(id)].deadline, id))
         id = nodes[Int(id)].next
       }
@@ -140,15 +140,15 @@ package struct TimerWheel: Sendable {
   /// The timer fires at the first `popDue` at `deadline` or later.
   package mutating func set(_ deadline: Instant, _ subject: Subject) -> TimerID {
     let node = Node(
-      deadline: min(max(deadline.milliseconds, now), Self.latest), subject: subject, previous: -1,
-      next: -1, list: -1)
-    let id: Int32
-    if firstFree >= 0 {
+      deadline: min(max(deadline.milliseconds, now), Self.latest), subject: subject,
+      previous: .none, next: .none, list: Self.free)
+    let id: TimerID
+    if firstFree.exists {
       id = firstFree
       firstFree = nodes[Int(id)].next
       nodes[Int(id)] = node
     } else {
-      id = Int32(nodes.count)
+      id = TimerID(nodes.count)
       nodes.append(node)
     }
     link(id)
@@ -158,10 +158,10 @@ package struct TimerWheel: Sendable {
 
   /// Cancels a timer and resets its id.
   package mutating func cancel(_ id: inout TimerID) {
-    guard id >= 0 else { return }
+    guard id.exists else { return }
     unlink(id)
     release(id)
-    id = Self.none
+    id = .none
   }
 
   /// The earliest deadline, or the start of a distant timer's slot, a cheap and rare wake-up.
@@ -185,7 +185,7 @@ package struct TimerWheel: Sendable {
     let slot = (ahead != 0 ? ahead : occupied[level]).trailingZeroBitCount
     var id = heads[level * Self.slotCount + slot]
     var found = nodes[Int(id)]
-    while id >= 0 {
+    while id.exists {
       if nodes[Int(id)].deadline < found.deadline { found = nodes[Int(id)] }
       id = nodes[Int(id)].next
     }
@@ -226,10 +226,10 @@ package struct TimerWheel: Sendable {
       if occupied[level] & (UInt64(1) << UInt64(slot)) != 0 {
         let list = level * Self.slotCount + Int(slot)
         var id = heads[list]
-        heads[list] = -1
-        tails[list] = -1
+        heads[list] = .none
+        tails[list] = .none
         occupied[level] &= ~(UInt64(1) << UInt64(slot))
-        while id >= 0 {
+        while id.exists {
           let next = nodes[Int(id)].next
           link(id)
           id = next
@@ -241,14 +241,14 @@ package struct TimerWheel: Sendable {
 
   private mutating func popFirst() -> Subject? {
     let first = heads[Int(now & 63)]
-    guard first >= 0 else { return nil }
+    guard first.exists else { return nil }
     let subject = nodes[Int(first)].subject
     unlink(first)
     release(first)
     return subject
   }
 
-  private mutating func link(_ id: Int32) {
+  private mutating func link(_ id: TimerID) {
     let deadline = nodes[Int(id)].deadline
     let difference = UInt64(bitPattern: deadline ^ now)
     let highestBit = difference == 0 ? 0 : 63 - difference.leadingZeroBitCount
@@ -257,32 +257,32 @@ package struct TimerWheel: Sendable {
     let list = level * Self.slotCount + slot
     let last = tails[list]
     nodes[Int(id)].previous = last
-    nodes[Int(id)].next = -1
+    nodes[Int(id)].next = .none
     nodes[Int(id)].list = Int32(list)
-    if last >= 0 { nodes[Int(last)].next = id } else { heads[list] = id }
+    if last.exists { nodes[Int(last)].next = id } else { heads[list] = id }
     tails[list] = id
     occupied[level] |= UInt64(1) << UInt64(slot)
   }
 
-  private mutating func unlink(_ id: Int32) {
+  private mutating func unlink(_ id: TimerID) {
     let node = nodes[Int(id)]
     let list = Int(node.list)
-    if node.previous >= 0 {
+    if node.previous.exists {
       nodes[Int(node.previous)].next = node.next
     } else {
       heads[list] = node.next
     }
-    if node.next >= 0 {
+    if node.next.exists {
       nodes[Int(node.next)].previous = node.previous
     } else {
       tails[list] = node.previous
     }
-    if heads[list] < 0 {
+    if !heads[list].exists {
       occupied[list / Self.slotCount] &= ~(UInt64(1) << UInt64(list % Self.slotCount))
     }
   }
 
-  private mutating func release(_ id: Int32) {
+  private mutating func release(_ id: TimerID) {
     nodes[Int(id)].list = Self.free
     nodes[Int(id)].next = firstFree
     firstFree = id

@@ -56,6 +56,14 @@ extension Device.Phase: BinaryCodable {
   }
 }
 
+extension Slab.Index: BinaryCodable {
+  package func write(to writer: inout ByteWriter) { writer.put(number) }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init(number: try reader.read())
+  }
+}
+
 extension PerClass: BinaryCodable where Number: BinaryCodable {
   package func write(to writer: inout ByteWriter) { writer.put(visible, silent) }
 

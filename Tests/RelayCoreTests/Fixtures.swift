@@ -302,3 +302,7 @@ extension [Effect] {
     }
   }
 }
+
+extension Slab.Index: ExpressibleByIntegerLiteral {
+  package init(integerLiteral number: Int32) { self.init(number: number) }
+}

@@ -20,7 +20,7 @@ extension Shard {
       let entry = entries[number]
       let app = apps[entry.app]
       let notificationClass = entry.notification.notificationClass
-      if entry.expirationTimer >= 0 { expirationTimers += 1 }
+      if entry.expirationTimer.exists { expirationTimers += 1 }
       switch entry.phase {
       case .waiting:
         waiting += 1
@@ -35,10 +35,10 @@ extension Shard {
         check(devices[app.device].connection != nil, "in flight to a device that is away")
       }
       if case .at = entry.notification.expiration {
-        check(entry.expirationTimer >= 0, "without an expiration timer")
+        check(entry.expirationTimer.exists, "without an expiration timer")
       } else {
         check(!entry.phase.isHeld, "held, but tried once")
-        check(entry.expirationTimer < 0, "tried once, with an expiration timer")
+        check(!entry.expirationTimer.exists, "tried once, with an expiration timer")
       }
       check(
         entry.frameCount <= Limits.framesPerConnection, "more frames than a connection may have")
@@ -62,7 +62,7 @@ extension Shard {
     var releaseTimers = 0
     for number in apps.indices {
       let app = apps[number]
-      releaseTimers += (app.refillTimer >= 0 ? 1 : 0) + (app.holdTimer >= 0 ? 1 : 0)
+      releaseTimers += (app.refillTimer.exists ? 1 : 0) + (app.holdTimer.exists ? 1 : 0)
       check(app.isRegistered || app.entryCount > 0, "a removed app without entries is kept")
       check(
         app.isRegistered || app.slots == PerClass(visible: -1, silent: -1),
@@ -78,7 +78,7 @@ extension Shard {
         "the app's count of entries")
     }
     checkDevices(&wrong)
-    let keepAlives = devices.indices.count { devices[$0].keepAliveTimer >= 0 }
+    let keepAlives = devices.indices.count { devices[$0].keepAliveTimer.exists }
     let timed = devices.indices.count {
       devices[$0].connection != nil && devices[$0].hasDeadlines
     }
@@ -86,7 +86,7 @@ extension Shard {
     if !configuration.deadlinesNeedClock {
       check(timed == counters.connections, "a stream without deadlines")
     }
-    let acks = devices.indices.count { devices[$0].ackTimer >= 0 }
+    let acks = devices.indices.count { devices[$0].ackTimer.exists }
     check(
       timers.count == expirationTimers + releaseTimers + keepAlives + acks, "timers leak")
     return wrong
@@ -118,10 +118,12 @@ extension Shard {
       if let connection = device.connection, deviceNumber(of: connection) != number {
         wrong.append("the connection leads elsewhere")
       }
-      if inFlight > 0, device.hasDeadlines, device.ackTimer < 0 {
+      if inFlight > 0, device.hasDeadlines, !device.ackTimer.exists {
         wrong.append("nobody waits for an acknowledgement")
       }
-      if device.connection == nil, device.ackTimer >= 0 { wrong.append("a timer of no connection") }
+      if device.connection == nil, device.ackTimer.exists {
+        wrong.append("a timer of no connection")
+      }
     }
   }
 }

@@ -18,7 +18,7 @@ extension Shard {
         entry = next
       }
       (device.firstApp, device.firstInFlight) = (-1, -1)
-      (device.keepAliveTimer, device.ackTimer) = (TimerWheel.none, TimerWheel.none)
+      (device.keepAliveTimer, device.ackTimer) = (.none, .none)
       let topics = appNumbers(of: number, nil).map { apps[$0].topic }
       lines.append("\(device) has \(topics), in flight \(inFlight)")
       let all = entries.indices.filter { apps[entries[$0].app].device == number }
@@ -29,7 +29,7 @@ extension Shard {
       var app = apps[number]
       let (slots, device) = (app.slots, devices[app.device].id)
       (app.device, app.next, app.slots) = (-1, -1, PerClass(visible: -1, silent: -1))
-      (app.refillTimer, app.holdTimer) = (TimerWheel.none, TimerWheel.none)
+      (app.refillTimer, app.holdTimer) = (.none, .none)
       app.registration = 0
       lines.append("\(app) of \(device): \(name(slots.visible)), \(name(slots.silent))")
     }
@@ -37,7 +37,7 @@ extension Shard {
       var entry = entries[number]
       let (token, isFlying) = (apps[entry.app].token, entry.phase != .stored)
       (entry.app, entry.order, entry.sequence) = (-1, 0, min(1, entry.sequence))
-      (entry.phase, entry.expirationTimer) = (.stored, TimerWheel.none)
+      (entry.phase, entry.expirationTimer) = (.stored, .none)
       lines.append("\(entry) of \(token), \(isFlying), \(unanswered[number] as Any)")
     }
     return Set(lines + timerLines + tokenLines(at: now))

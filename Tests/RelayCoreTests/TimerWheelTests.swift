@@ -64,7 +64,7 @@ import Testing
     var wheel = TimerWheel(now: start)
     var name = wheel.set(start + .seconds(1), Self.subject(1))
     wheel.cancel(&name)
-    #expect(name == TimerWheel.none)
+    #expect(name == .none)
     wheel.cancel(&name)
     #expect(wheel.count == 0)
     #expect(wheel.popDue(at: start + .days(1)) == nil)

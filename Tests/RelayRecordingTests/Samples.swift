@@ -213,3 +213,7 @@ enum Samples {
     ] + contents.map { .persist(JournalRecord(sequence: 5, content: $0, mayLinger: true)) }
     + steps.map { .log(DeliveryEvent(at: now, uniqueID: id, step: $0)) }
 }
+
+extension Slab.Index: ExpressibleByIntegerLiteral {
+  package init(integerLiteral number: Int32) { self.init(number: number) }
+}
