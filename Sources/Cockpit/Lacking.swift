@@ -1,4 +1,5 @@
 import AdminAPI
+import RelayCore
 import RelayServer
 
 /// One JSON object with the members of both.
@@ -39,9 +40,9 @@ extension Relay.DevicePlace {
     guard parts.count == 3, let node = UInt16(parts[0]), let loop = Int(parts[1]),
       let place = Int32(parts[2]), loop >= 0, place >= 0
     else { throw .body("after is the cursor of a page of devices", field: "after") }
-    self.init(node: node, position: Relay.DevicePosition(loop: loop, place: place))
+    self.init(node: node, position: .init(loop: loop, place: .init(place)))
   }
 
   /// The node's number, its loop and the place there, with hyphens between them.
-  var cursor: String { "\(node)-\(position?.loop ?? 0)-\(position?.place ?? 0)" }
+  var cursor: String { "\(node)-\(position?.loop ?? 0)-\(position?.place.number ?? 0)" }
 }

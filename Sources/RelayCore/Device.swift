@@ -24,9 +24,9 @@ package struct PerClass<Number: Hashable & Sendable>: Hashable, Sendable {
 package struct App: Hashable, Sendable {
   package var token: DeviceToken
   package var topic: Topic
-  package var device: Int32
-  /// The device's next app, or -1.
-  package var next: Int32 = -1
+  package var device: DeviceNumber
+  /// The device's next app.
+  package var next = AppNumber.none
   /// The journal's sequence of its registration.
   package var registration: UInt64
   /// False once removed; it stays until its last entry has ended.
@@ -35,8 +35,8 @@ package struct App: Hashable, Sendable {
   package var isOwn = false
   /// Entries of this app in any phase.
   package var entryCount: Int32 = 0
-  /// An entry or -1 each: at most one stored push per class.
-  package var slots = PerClass<Int32>(visible: -1, silent: -1)
+  /// At most one stored push per class.
+  package var slots = PerClass<EntryNumber>(visible: .none, silent: .none)
   /// Entries waiting for the journal.
   package var waiting = PerClass<Int32>(visible: 0, silent: 0)
   package var budget = RateLimit.State()
@@ -46,7 +46,8 @@ package struct App: Hashable, Sendable {
   package var holdTimer = TimerWheel.TimerID.none
 
   package init(
-    token: DeviceToken, topic: Topic, device: Int32, registration: UInt64, isOwn: Bool = false
+    token: DeviceToken, topic: Topic, device: DeviceNumber, registration: UInt64,
+    isOwn: Bool = false
   ) {
     self.token = token
     self.topic = topic
@@ -55,7 +56,7 @@ package struct App: Hashable, Sendable {
     self.isOwn = isOwn
   }
 
-  package static let vacant = App(token: .vacant, topic: .vacant, device: -1, registration: 0)
+  package static let vacant = App(token: .vacant, topic: .vacant, device: .none, registration: 0)
 }
 
 package struct Device: Hashable, Sendable {
@@ -74,12 +75,12 @@ package struct Device: Hashable, Sendable {
   /// Whether keep-alives and acknowledgements have timers here, by the relay's time.
   package var hasDeadlines = false
   package var budget = RateLimit.State()
-  package var firstApp: Int32 = -1
+  package var firstApp = AppNumber.none
   package var appCount: Int32 = 0
   /// Entries in slots, over all apps.
   package var storedCount: Int32 = 0
   /// Entries in flight, newest first, linked by `AcceptedNotification.Phase.inFlight`.
-  package var firstInFlight: Int32 = -1
+  package var firstInFlight = EntryNumber.none
   package var inFlightCount: Int32 = 0
   /// Rides that the device opened itself.
   package var rides = RateLimit.State()

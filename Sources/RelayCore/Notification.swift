@@ -206,8 +206,8 @@ package struct AcceptedNotification: Hashable, Sendable {
     case waiting
     /// In its app's slot.
     case stored
-    /// Sent, not acknowledged; `next` is the device's next entry in flight, or -1.
-    case inFlight(next: Int32)
+    /// Sent, not acknowledged; `next` is the device's next entry in flight.
+    case inFlight(next: EntryNumber)
   }
 
   package var notification: Notification
@@ -216,7 +216,7 @@ package struct AcceptedNotification: Hashable, Sendable {
   /// The journal's number, or 0 if it is never stored.
   package var sequence: UInt64
   package var acceptedAt: Instant
-  package var app: Int32
+  package var app: AppNumber
   package var phase: Phase
   /// When its last frame was sent, or it was accepted. Moves with the clock, unlike `acceptedAt`.
   package var sentAt: Instant
@@ -228,8 +228,8 @@ package struct AcceptedNotification: Hashable, Sendable {
   package var expirationTimer = TimerWheel.TimerID.none
 
   package init(
-    notification: Notification, order: UInt64, sequence: UInt64, acceptedAt: Instant, app: Int32,
-    phase: Phase
+    notification: Notification, order: UInt64, sequence: UInt64, acceptedAt: Instant,
+    app: AppNumber, phase: Phase
   ) {
     self.notification = notification
     self.order = order
@@ -242,8 +242,8 @@ package struct AcceptedNotification: Hashable, Sendable {
 
   package static var vacant: AcceptedNotification {
     AcceptedNotification(
-      notification: .vacant, order: 0, sequence: 0, acceptedAt: Instant(milliseconds: 0), app: -1,
-      phase: .waiting)
+      notification: .vacant, order: 0, sequence: 0, acceptedAt: Instant(milliseconds: 0),
+      app: .none, phase: .waiting)
   }
 
   /// Whether this visible one opens a ride: only its first frame does.

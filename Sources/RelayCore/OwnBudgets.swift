@@ -58,14 +58,15 @@ package struct FormerBudgets: Sendable {
 
 extension Shard {
   /// The device's own budgets or, mostly, the shared ones.
-  func budgets(of device: Int32) -> SilentBudgets {
+  func budgets(of device: DeviceNumber) -> SilentBudgets {
     ownBudgets[devices[device].id] ?? budgets
   }
 
   /// Sets a device's policy; nil returns to the shared one. Used amounts stay, and held pushes are
   /// reviewed. No effect beyond `Limits.ownPolicies`.
   mutating func change(
-    to policy: SilentPolicy?, of device: Int32, at moment: Instant, into effects: inout [Effect]
+    to policy: SilentPolicy?, of device: DeviceNumber, at moment: Instant,
+    into effects: inout [Effect]
   ) {
     let id = devices[device].id
     if let policy {
@@ -86,12 +87,12 @@ extension Shard {
   }
 
   /// The amounts used by an app and its device, by the shared clocks, the only ones in the journal.
-  func spentStates(of app: Int32) -> (app: RateLimit.State, device: RateLimit.State) {
+  func spentStates(of app: AppNumber) -> (app: RateLimit.State, device: RateLimit.State) {
     spentStates(apps[app].budget, of: apps[app].device)
   }
 
   private func spentStates(
-    _ app: RateLimit.State, of device: Int32
+    _ app: RateLimit.State, of device: DeviceNumber
   ) -> (app: RateLimit.State, device: RateLimit.State) {
     let states = (app: app, device: devices[device].budget)
     guard !ownBudgets.isEmpty, let own = ownBudgets[devices[device].id] else { return states }
@@ -120,7 +121,7 @@ extension Shard {
     }
   }
 
-  mutating func removeFormerBudget(of device: Int32, _ topic: Topic) -> RateLimit.State? {
+  mutating func removeFormerBudget(of device: DeviceNumber, _ topic: Topic) -> RateLimit.State? {
     guard formerBudgets.count > 0,
       let former = formerBudgets.remove(
         of: devices[device].id, where: { $0.key.topic == topic }

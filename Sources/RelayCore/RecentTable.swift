@@ -9,10 +9,10 @@ package typealias AwaitedOutcomes = RecentTable<UniqueID, AwaitedOutcome>
 
 /// The device that promised an outcome, and its decisions logged since.
 package struct AwaitedOutcome: Hashable, Sendable {
-  package var device: Int32
+  package var device: DeviceNumber
   package var decisions: UInt8
 
-  package init(device: Int32, decisions: UInt8 = 0) {
+  package init(device: DeviceNumber, decisions: UInt8 = 0) {
     self.device = device
     self.decisions = decisions
   }

@@ -40,7 +40,7 @@ extension Shard {
       for app in appNumbers(of: device, topic) {
         for notificationClass in NotificationClass.allCases {
           let entry = apps[app].slots[notificationClass]
-          if entry >= 0 { discard(entry, .cleared, into: &effects) }
+          if entry.exists { discard(entry, .cleared, into: &effects) }
         }
       }
     case .refillBudget(let topic):
@@ -60,9 +60,9 @@ extension Shard {
   }
 
   /// Pushes in flight end with the stream: their apps are gone.
-  private mutating func forget(_ device: Int32, into effects: inout [Effect]) {
+  private mutating func forget(_ device: DeviceNumber, into effects: inout [Effect]) {
     let id = devices[device].id
-    guard devices[device].firstApp < 0, tokenChanges.changes(of: id).isEmpty, hasRoomForPersist
+    guard !devices[device].firstApp.exists, tokenChanges.changes(of: id).isEmpty, hasRoomForPersist
     else { return }
     if let connection = devices[device].connection {
       effects.append(.close(connection, .dropped))
@@ -82,10 +82,10 @@ extension Shard {
     devices.indices.filter { !appNumbers(of: $0, topic).isEmpty }.map { devices[$0].id }
   }
 
-  func appNumbers(of device: Int32, _ topic: Topic?) -> [Int32] {
-    var numbers: [Int32] = []
+  func appNumbers(of device: DeviceNumber, _ topic: Topic?) -> [AppNumber] {
+    var numbers: [AppNumber] = []
     var app = devices[device].firstApp
-    while app >= 0 {
+    while app.exists {
       if topic == nil || apps[app].topic == topic { numbers.append(app) }
       app = apps[app].next
     }

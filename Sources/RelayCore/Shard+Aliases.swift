@@ -55,13 +55,14 @@ extension Shard {
   // MARK: The token's shard
 
   /// Granted or about to be.
-  func aliasNumber(_ token: DeviceToken) -> Int32? {
+  func aliasNumber(_ token: DeviceToken) -> AliasNumber? {
     guard aliases.count > 0 else { return nil }
-    return aliasIndex.find(KeyedHash.hash(token)) { aliases[$0].own.token == token }
+    return aliasIndex.find(KeyedHash.hash(token)) { aliases[.init($0)].own.token == token }
+      .map { .init($0) }
   }
 
   /// The alias for pushes to this token: only one that the journal has.
-  func grantedAlias(_ token: DeviceToken) -> Int32? {
+  func grantedAlias(_ token: DeviceToken) -> AliasNumber? {
     guard let alias = aliasNumber(token), !isPending(aliases[alias].grant) else { return nil }
     return alias
   }
@@ -108,12 +109,12 @@ extension Shard {
 
   private mutating func insert(_ alias: Alias) {
     let hash = KeyedHash.hash(alias.own.token)
-    aliasIndex.insert(aliases.insert(alias), hash)
+    aliasIndex.insert(aliases.insert(alias).number, hash)
     counters.aliases += 1
   }
 
-  mutating func remove(_ alias: Int32) {
-    aliasIndex.remove(alias, KeyedHash.hash(aliases[alias].own.token))
+  mutating func remove(_ alias: AliasNumber) {
+    aliasIndex.remove(alias.number, KeyedHash.hash(aliases[alias].own.token))
     aliases.remove(at: alias)
     counters.aliases -= 1
   }
@@ -207,18 +208,18 @@ extension Shard {
 
   /// Removes an app. A token of the device's own is returned before the answer.
   private mutating func remove(
-    _ app: Int32, since moment: Instant, then reply: TokenChanges.Reply,
+    _ app: AppNumber, since moment: Instant, then reply: TokenChanges.Reply,
     into effects: inout [Effect]
   ) {
     let (own, isOwn) = (ownToken(of: app), apps[app].isOwn)
-    appIndex.remove(app, KeyedHash.hash(own.token))
+    appIndex.remove(app.number, KeyedHash.hash(own.token))
     removeApp(app, into: &effects)
     guard !isOwn else { return giveBack(own, since: moment, then: reply, into: &effects) }
     retire(own.token, since: moment)
     effects.append(.answer(reply.request, reply.answer))
   }
 
-  func ownToken(of app: Int32) -> OwnToken {
+  func ownToken(of app: AppNumber) -> OwnToken {
     OwnToken(
       token: apps[app].token, device: devices[apps[app].device].id, topic: apps[app].topic)
   }
@@ -263,7 +264,7 @@ extension Shard {
     }
   }
 
-  func ownApp(_ token: DeviceToken, of device: DeviceID) -> Int32? {
+  func ownApp(_ token: DeviceToken, of device: DeviceID) -> AppNumber? {
     guard let app = appNumber(token), devices[apps[app].device].id == device else { return nil }
     return app
   }
@@ -359,7 +360,7 @@ extension Shard {
     record(
       .unregistered(own.device, own.topic, own.token, at: now), key: own.device.routingKey,
       into: &effects)
-    appIndex.remove(app, KeyedHash.hash(own.token))
+    appIndex.remove(app.number, KeyedHash.hash(own.token))
     removeApp(app, into: &effects)
   }
 

@@ -21,7 +21,7 @@ extension Shard {
   }
 
   mutating func connect(
-    _ device: Int32, _ connection: ConnectionID, into effects: inout [Effect]
+    _ device: DeviceNumber, _ connection: ConnectionID, into effects: inout [Effect]
   ) {
     if let older = devices[device].connection {
       effects.append(.close(older, .superseded))
@@ -29,7 +29,7 @@ extension Shard {
     }
     devices[device].phase = .live(connection)
     devices[device].hasDeadlines = !configuration.deadlinesNeedClock
-    connectionIndex.insert(device, KeyedHash.hash(connection))
+    connectionIndex.insert(device.number, KeyedHash.hash(connection))
     counters.connections += 1
     setKeepAliveTimer(device, configuration.keepAlive)
     effects.append(.hello(connection))
@@ -39,7 +39,7 @@ extension Shard {
     }
   }
 
-  private mutating func clockFollowed(_ device: Int32, _ connection: ConnectionID) {
+  private mutating func clockFollowed(_ device: DeviceNumber, _ connection: ConnectionID) {
     guard !devices[device].hasDeadlines else { return }
     devices[device].hasDeadlines = true
     // It has spoken, which answers the pending keep-alive.
@@ -51,13 +51,13 @@ extension Shard {
   }
 
   /// Any line of the device.
-  private mutating func heard(_ device: Int32, into effects: inout [Effect]) {
+  private mutating func heard(_ device: DeviceNumber, into effects: inout [Effect]) {
     answered(device)
     sendHeld(of: device, .piggyback, with: .line(.answer), .none, into: &effects)
   }
 
   /// A keep-alive's answer opens no ride: its question has.
-  private mutating func keptAlive(_ device: Int32, into effects: inout [Effect]) {
+  private mutating func keptAlive(_ device: DeviceNumber, into effects: inout [Effect]) {
     switch devices[device].phase {
     case .live:
       sendHeld(of: device, .piggyback, with: .line(.keepAlive), .device, into: &effects)
@@ -70,7 +70,7 @@ extension Shard {
   }
 
   private mutating func reported(
-    _ device: Int32, _ report: ConditionReport, into effects: inout [Effect]
+    _ device: DeviceNumber, _ report: ConditionReport, into effects: inout [Effect]
   ) {
     let before = devices[device].condition
     devices[device].condition.apply(report)
@@ -85,7 +85,8 @@ extension Shard {
 
   @inline(__always)
   private mutating func acked(
-    _ device: Int32, _ id: UniqueID, _ outcome: DeliveryOutcome?, into effects: inout [Effect]
+    _ device: DeviceNumber, _ id: UniqueID, _ outcome: DeliveryOutcome?,
+    into effects: inout [Effect]
   ) {
     if let entry = inFlightEntry(of: device, id) {
       finish(entry, of: device, outcome, into: &effects)
@@ -98,7 +99,7 @@ extension Shard {
 
   /// Logged only for notifications with a promised outcome.
   private mutating func decided(
-    _ device: Int32, _ id: UniqueID, _ decision: PushDecision, into effects: inout [Effect]
+    _ device: DeviceNumber, _ id: UniqueID, _ decision: PushDecision, into effects: inout [Effect]
   ) {
     if let awaited = awaitedOutcomes[id], awaited.device == device,
       awaited.decisions < Limits.decisionsPerPush
@@ -118,7 +119,7 @@ extension Shard {
   }
 
   /// A keep-alive is due, or its answer overdue.
-  mutating func keepAliveFired(_ device: Int32, into effects: inout [Effect]) {
+  mutating func keepAliveFired(_ device: DeviceNumber, into effects: inout [Effect]) {
     devices[device].keepAliveTimer = .none
     switch devices[device].phase {
     case .away:
@@ -137,7 +138,7 @@ extension Shard {
   // MARK: Missing acknowledgements
 
   /// An acknowledgement may be overdue; only the connection knows whether the frame has left.
-  mutating func ackTimerFired(_ device: Int32, into effects: inout [Effect]) {
+  mutating func ackTimerFired(_ device: DeviceNumber, into effects: inout [Effect]) {
     devices[device].ackTimer = .none
     guard let connection = devices[device].connection, let due = nextAckDue(device) else { return }
     if due > now {
@@ -151,11 +152,11 @@ extension Shard {
 
   /// Resends what is overdue, in order, or closes a connection that ignored several frames.
   private mutating func resendOverdue(
-    _ device: Int32, over connection: ConnectionID, into effects: inout [Effect]
+    _ device: DeviceNumber, over connection: ConnectionID, into effects: inout [Effect]
   ) {
-    var overdue: [Int32] = []
+    var overdue: [EntryNumber] = []
     var entry = devices[device].firstInFlight
-    while entry >= 0, case .inFlight(let next) = entries[entry].phase {
+    while entry.exists, case .inFlight(let next) = entries[entry].phase {
       if entries[entry].sentAt + configuration.ackTimeout <= now { overdue.append(entry) }
       entry = next
     }
@@ -171,7 +172,7 @@ extension Shard {
   }
 
   private mutating func resend(
-    _ entry: Int32, over connection: ConnectionID, into effects: inout [Effect]
+    _ entry: EntryNumber, over connection: ConnectionID, into effects: inout [Effect]
   ) {
     refuseUnanswered(entry, into: &effects)
     entries[entry].frameCount += 1
@@ -182,24 +183,24 @@ extension Shard {
   }
 
   /// When the oldest frame in flight becomes overdue.
-  private func nextAckDue(_ device: Int32) -> Instant? {
+  private func nextAckDue(_ device: DeviceNumber) -> Instant? {
     var oldest: Instant?
     var entry = devices[device].firstInFlight
-    while entry >= 0, case .inFlight(let next) = entries[entry].phase {
+    while entry.exists, case .inFlight(let next) = entries[entry].phase {
       oldest = min(oldest ?? entries[entry].sentAt, entries[entry].sentAt)
       entry = next
     }
     return oldest.map { $0 + configuration.ackTimeout }
   }
 
-  private mutating func answered(_ device: Int32) {
+  private mutating func answered(_ device: DeviceNumber) {
     if case .questioned(let connection) = devices[device].phase {
       devices[device].phase = .live(connection)
       setKeepAliveTimer(device, configuration.keepAlive)
     }
   }
 
-  private mutating func setKeepAliveTimer(_ device: Int32, _ interval: Interval) {
+  private mutating func setKeepAliveTimer(_ device: DeviceNumber, _ interval: Interval) {
     timers.cancel(&devices[device].keepAliveTimer)
     guard devices[device].hasDeadlines else { return }
     devices[device].keepAliveTimer = timers.set(now + interval, .keepAlive(device: device))
@@ -207,10 +208,10 @@ extension Shard {
 
   /// By unique id, otherwise the oldest with this provider's id.
   @inline(__always)
-  private func inFlightEntry(of device: Int32, _ id: UniqueID) -> Int32? {
-    var byProviderID: Int32?
+  private func inFlightEntry(of device: DeviceNumber, _ id: UniqueID) -> EntryNumber? {
+    var byProviderID: EntryNumber?
     var entry = devices[device].firstInFlight
-    while entry >= 0, case .inFlight(let next) = entries[entry].phase {
+    while entry.exists, case .inFlight(let next) = entries[entry].phase {
       if entries[entry].notification.uniqueID == id { return entry }
       if entries[entry].notification.apnsID == id { byProviderID = entry }
       entry = next
@@ -220,7 +221,8 @@ extension Shard {
 
   /// The device has it: ends its life, and answers the provider if the journal was slower.
   private mutating func finish(
-    _ entry: Int32, of device: Int32, _ outcome: DeliveryOutcome?, into effects: inout [Effect]
+    _ entry: EntryNumber, of device: DeviceNumber, _ outcome: DeliveryOutcome?,
+    into effects: inout [Effect]
   ) {
     let uniqueID = entries[entry].notification.uniqueID
     if isPending(entry: entry) {
@@ -246,20 +248,20 @@ extension Shard {
 
   /// Ends a connection and returns what was in flight.
   mutating func end(
-    _ connection: ConnectionID, _ device: Int32, into effects: inout [Effect]
+    _ connection: ConnectionID, _ device: DeviceNumber, into effects: inout [Effect]
   ) {
-    connectionIndex.remove(device, KeyedHash.hash(connection))
+    connectionIndex.remove(device.number, KeyedHash.hash(connection))
     devices[device].phase = .away
     counters.connections -= 1
     timers.cancel(&devices[device].keepAliveTimer)
     timers.cancel(&devices[device].ackTimer)
     // Newest first, so that the newest of an app and class gets the slot.
-    while devices[device].firstInFlight >= 0 {
+    while devices[device].firstInFlight.exists {
       giveBack(devices[device].firstInFlight, into: &effects)
     }
   }
 
-  private mutating func giveBack(_ entry: Int32, into effects: inout [Effect]) {
+  private mutating func giveBack(_ entry: EntryNumber, into effects: inout [Effect]) {
     let app = entries[entry].app
     guard apps[app].isRegistered else { return discard(entry, .unregistered, into: &effects) }
     guard entries[entry].isStorable else { return discard(entry, .notStored, into: &effects) }

@@ -18,13 +18,13 @@ extension Shard {
   ///
   /// `mutating` but changes nothing: called from a mutating method, a non-mutating one gets a copy
   /// of the shard's 784 bytes.
-  mutating func verdict(on entry: Int32) -> BudgetDecision? {
+  mutating func verdict(on entry: EntryNumber) -> BudgetDecision? {
     let app = entries[entry].app
     let device = apps[app].device
     guard devices[device].connection != nil else { return nil }
     let decision = decide(entry)
     let notificationClass = entries[entry].notification.notificationClass
-    guard case .allowed = decision, apps[app].slots[notificationClass] >= 0, !isDurable(entry)
+    guard case .allowed = decision, apps[app].slots[notificationClass].exists, !isDurable(entry)
     else { return decision }
     // Only an entry in the journal may replace an older one in its slot (invariant 2).
     return switch notificationClass {
@@ -37,17 +37,17 @@ extension Shard {
   }
 
   @inline(__always)
-  private func isDurable(_ entry: Int32) -> Bool {
+  private func isDurable(_ entry: EntryNumber) -> Bool {
     entries[entry].isStorable && !isPending(entry: entry)
   }
 
   @inline(__always)
-  private func windowHolds(_ count: Int, _ device: Int32) -> Bool {
+  private func windowHolds(_ count: Int, _ device: DeviceNumber) -> Bool {
     Int(devices[device].inFlightCount) + count <= configuration.inFlightPerDevice
   }
 
   /// As `verdict`, without regard to the slot's entry: whether the device may get this one now.
-  mutating func decide(_ entry: Int32) -> BudgetDecision {
+  mutating func decide(_ entry: EntryNumber) -> BudgetDecision {
     let app = entries[entry].app
     let device = apps[app].device
     let condition = devices[device].condition
@@ -75,17 +75,17 @@ extension Shard {
   }
 
   /// Sends a waiting entry, and what is held for the device along with it.
-  mutating func sendDirectly(_ entry: Int32, into effects: inout [Effect]) {
+  mutating func sendDirectly(_ entry: EntryNumber, into effects: inout [Effect]) {
     let app = entries[entry].app
     let notificationClass = entries[entry].notification.notificationClass
     let older = apps[app].slots[notificationClass]
-    if older >= 0 { makeWay(older, for: entry, into: &effects) }
+    if older.exists { makeWay(older, for: entry, into: &effects) }
     transmitOnItsOwn(entry, .direct, into: &effects)
   }
 
   /// Sends an entry, paying for a silent one, and others along, but no silent of the same app.
   private mutating func transmitOnItsOwn(
-    _ entry: Int32, _ via: Via, into effects: inout [Effect]
+    _ entry: EntryNumber, _ via: Via, into effects: inout [Effect]
   ) {
     let app = entries[entry].app
     let isSilent = entries[entry].notification.notificationClass == .silent
@@ -98,13 +98,13 @@ extension Shard {
     transmit(entry, via, into: &effects)
     sendHeld(
       of: apps[app].device, .piggyback, with: carrier, opensRide ? .relay : .none,
-      except: isSilent ? app : -1, into: &effects)
+      except: isSilent ? app : nil, into: &effects)
   }
 
   /// An older visible one is sent first if the window takes both, otherwise replaced. An older
   /// silent one is always replaced, unless the newer is never stored.
   private mutating func makeWay(
-    _ older: Int32, for entry: Int32, into effects: inout [Effect]
+    _ older: EntryNumber, for entry: EntryNumber, into effects: inout [Effect]
   ) {
     let newer = entries[entry].notification
     if entries[older].isExpired(at: now) {
@@ -120,12 +120,12 @@ extension Shard {
 
   /// Puts an entry held back by this verdict into its slot; the newest accepted wins.
   mutating func store(
-    _ entry: Int32, _ verdict: BudgetDecision?, into effects: inout [Effect]
+    _ entry: EntryNumber, _ verdict: BudgetDecision?, into effects: inout [Effect]
   ) {
     let app = entries[entry].app
     let notificationClass = entries[entry].notification.notificationClass
     let other = apps[app].slots[notificationClass]
-    if other >= 0 {
+    if other.exists {
       if entries[other].order > entries[entry].order {
         return discard(
           entry, .replaced(by: entries[other].notification.uniqueID), into: &effects)
@@ -150,8 +150,8 @@ extension Shard {
   /// class: all visible ones, and silents paid for by a ride, earlier or by the budget. `own` is an
   /// app whose silent was just sent; its slot stays.
   mutating func sendHeld(
-    of device: Int32, _ via: Via, with carrier: Carrier?, _ cause: RideCause,
-    except own: Int32 = -1, into effects: inout [Effect]
+    of device: DeviceNumber, _ via: Via, with carrier: Carrier?, _ cause: RideCause,
+    except own: AppNumber? = nil, into effects: inout [Effect]
   ) {
     guard devices[device].storedCount > 0, devices[device].connection != nil else { return }
     var held = drainScratch
@@ -195,11 +195,11 @@ extension Shard {
   }
 
   /// In sending order.
-  private func listHeld(of device: Int32, into held: inout [Int32]) {
+  private func listHeld(of device: DeviceNumber, into held: inout [EntryNumber]) {
     var app = devices[device].firstApp
-    while app >= 0 {
-      if apps[app].slots.visible >= 0 { held.append(apps[app].slots.visible) }
-      if apps[app].slots.silent >= 0 { held.append(apps[app].slots.silent) }
+    while app.exists {
+      if apps[app].slots.visible.exists { held.append(apps[app].slots.visible) }
+      if apps[app].slots.silent.exists { held.append(apps[app].slots.silent) }
       app = apps[app].next
     }
     held.sort { left, right in
@@ -212,14 +212,16 @@ extension Shard {
   }
 
   /// Uses one of the device's own rides, if allowed.
-  private mutating func consumeRide(_ device: Int32) -> Bool {
+  private mutating func consumeRide(_ device: DeviceNumber) -> Bool {
     guard configuration.rides.allows(devices[device].rides, at: now) else { return false }
     configuration.rides.consume(&devices[device].rides, at: now)
     return true
   }
 
   /// Sends a held silent if the budget allows, or sets its timer. A set timer needs no check.
-  private mutating func releaseFromBudget(_ entry: Int32, into effects: inout [Effect]) -> Bool {
+  private mutating func releaseFromBudget(
+    _ entry: EntryNumber, into effects: inout [Effect]
+  ) -> Bool {
     let app = entries[entry].app
     guard !apps[app].refillTimer.exists else { return false }
     switch decide(entry) {
@@ -241,7 +243,7 @@ extension Shard {
 
   /// Sends an entry from any phase.
   mutating func transmit(
-    _ entry: Int32, _ via: Via, with carrier: Carrier? = nil, into effects: inout [Effect]
+    _ entry: EntryNumber, _ via: Via, with carrier: Carrier? = nil, into effects: inout [Effect]
   ) {
     let device = apps[entries[entry].app].device
     guard let connection = devices[device].connection else {
@@ -267,14 +269,15 @@ extension Shard {
 
   /// A frame sent now.
   @inline(__always)
-  func delivery(of entry: Int32, _ via: Via) -> Delivery {
+  func delivery(of entry: EntryNumber, _ via: Via) -> Delivery {
     Delivery(
       notification: entries[entry].notification, via: via, acceptedAt: entries[entry].acceptedAt,
       sentAt: now)
   }
 
   /// Ends a life without delivery.
-  mutating func discard(_ entry: Int32, _ reason: DiscardReason, into effects: inout [Effect]) {
+  mutating func discard(_ entry: EntryNumber, _ reason: DiscardReason, into effects: inout [Effect])
+  {
     let uniqueID = entries[entry].notification.uniqueID
     leavePhase(entry)
     counters.count(reason)
@@ -283,7 +286,7 @@ extension Shard {
   }
 
   /// Removes an entry from its place and that place's counter.
-  mutating func leavePhase(_ entry: Int32) {
+  mutating func leavePhase(_ entry: EntryNumber) {
     let app = entries[entry].app
     let notificationClass = entries[entry].notification.notificationClass
     switch entries[entry].phase {
@@ -292,7 +295,7 @@ extension Shard {
       if entries[entry].isStorable { apps[app].waiting[notificationClass] -= 1 }
     case .stored:
       counters.inSlots -= 1
-      apps[app].slots[notificationClass] = -1
+      apps[app].slots[notificationClass] = .none
       devices[apps[app].device].storedCount -= 1
       cancelReleaseTimer(app, notificationClass)
     case .inFlight:
@@ -300,7 +303,7 @@ extension Shard {
     }
   }
 
-  private mutating func leaveFlight(_ entry: Int32) {
+  private mutating func leaveFlight(_ entry: EntryNumber) {
     let device = apps[entries[entry].app].device
     guard case .inFlight(let next) = entries[entry].phase else { return }
     counters.inFlight -= 1
@@ -320,7 +323,7 @@ extension Shard {
   }
 
   /// Frees the place of an entry whose life has ended.
-  mutating func release(_ entry: Int32, into effects: inout [Effect]) {
+  mutating func release(_ entry: EntryNumber, into effects: inout [Effect]) {
     let app = entries[entry].app
     unstore(entry, into: &effects)
     refuseUnanswered(entry, into: &effects)
@@ -331,13 +334,13 @@ extension Shard {
   }
 
   /// The entry will not be stored again: the journal may forget it.
-  mutating func unstore(_ entry: Int32, into effects: inout [Effect]) {
+  mutating func unstore(_ entry: EntryNumber, into effects: inout [Effect]) {
     let sequence = entries[entry].sequence
     guard sequence != 0 else { return }
     if isPending(entry: entry) {
       let index = pendingIndex(of: sequence)
       if case .submission(let request, let uniqueID, _) = pending[index] {
-        pending[index] = .submission(request, uniqueID: uniqueID, entry: -1)
+        pending[index] = .submission(request, uniqueID: uniqueID, entry: .none)
       }
     }
     effects.append(.forget(sequence))
@@ -345,12 +348,12 @@ extension Shard {
   }
 
   /// Answers 503 for an entry that is neither in the journal nor acknowledged in time.
-  mutating func refuseUnanswered(_ entry: Int32, into effects: inout [Effect]) {
+  mutating func refuseUnanswered(_ entry: EntryNumber, into effects: inout [Effect]) {
     guard !unanswered.isEmpty, let request = unanswered.removeValue(forKey: entry) else { return }
     refuse(.serviceUnavailable, request, into: &effects)
   }
 
-  private mutating func consumeBudget(_ app: Int32, into effects: inout [Effect]) {
+  private mutating func consumeBudget(_ app: AppNumber, into effects: inout [Effect]) {
     let device = apps[app].device
     let (before, deviceBefore) = (apps[app].budget, devices[device].budget)
     let condition = devices[device].condition
@@ -366,7 +369,7 @@ extension Shard {
   }
 
   /// Writes the current budgets to the journal.
-  mutating func recordBudget(of app: Int32, into effects: inout [Effect]) {
+  mutating func recordBudget(of app: AppNumber, into effects: inout [Effect]) {
     let id = devices[apps[app].device].id
     let states = spentStates(of: app)
     record(
@@ -375,7 +378,7 @@ extension Shard {
   }
 
   private mutating func setReleaseTimer(
-    _ app: Int32, _ notificationClass: NotificationClass, _ moment: Instant
+    _ app: AppNumber, _ notificationClass: NotificationClass, _ moment: Instant
   ) {
     cancelReleaseTimer(app, notificationClass)
     switch notificationClass {
@@ -385,15 +388,16 @@ extension Shard {
   }
 
   /// For when their moments no longer apply.
-  mutating func cancelRefillTimers(of device: Int32) {
+  mutating func cancelRefillTimers(of device: DeviceNumber) {
     var app = devices[device].firstApp
-    while app >= 0 {
+    while app.exists {
       cancelReleaseTimer(app, .silent)
       app = apps[app].next
     }
   }
 
-  private mutating func cancelReleaseTimer(_ app: Int32, _ notificationClass: NotificationClass) {
+  private mutating func cancelReleaseTimer(_ app: AppNumber, _ notificationClass: NotificationClass)
+  {
     // Mostly there is none, and reading costs less than write access.
     switch notificationClass {
     case .silent where apps[app].refillTimer.exists: timers.cancel(&apps[app].refillTimer)
@@ -404,10 +408,10 @@ extension Shard {
 
   /// A refill or hold timer fired: sends the slot's entry or sets the next timer.
   mutating func releaseHeld(
-    _ app: Int32, _ notificationClass: NotificationClass, into effects: inout [Effect]
+    _ app: AppNumber, _ notificationClass: NotificationClass, into effects: inout [Effect]
   ) {
     let entry = apps[app].slots[notificationClass]
-    guard entry >= 0, devices[apps[app].device].connection != nil else { return }
+    guard entry.exists, devices[apps[app].device].connection != nil else { return }
     // The tick may be late, and both moments past.
     guard !entries[entry].isExpired(at: now) else {
       return discard(entry, .expired, into: &effects)

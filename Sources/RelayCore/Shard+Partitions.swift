@@ -26,7 +26,7 @@ extension Shard {
   }
 
   /// Whether an app with its own token is about to leave: its pushes take the alias.
-  func isLeaving(_ app: Int32) -> Bool {
+  func isLeaving(_ app: AppNumber) -> Bool {
     guard apps[app].isOwn else { return false }
     return partition(ofRoutingKey: devices[apps[app].device].id.routingKey) == leaving
   }
@@ -36,7 +36,7 @@ extension Shard {
       switch item {
       case .submission(_, _, let entry):
         // An ended entry is not awaited; only its provider waits.
-        entry >= 0
+        entry.exists
           && self.partition(ofRoutingKey: devices[apps[entries[entry].app].device].id.routingKey)
             == partition
       case .device(let key), .alias(let key), .note(let key):
@@ -72,7 +72,7 @@ extension Shard {
     _ = formerBudgets.removeAll(where: { isIts($0.key.device.routingKey) })
   }
 
-  private mutating func evict(entry: Int32, into effects: inout [Effect]) {
+  private mutating func evict(entry: EntryNumber, into effects: inout [Effect]) {
     timers.cancel(&entries[entry].expirationTimer)
     refuseUnanswered(entry, into: &effects)
     switch entries[entry].phase {
@@ -84,22 +84,22 @@ extension Shard {
     entries.remove(at: entry)
   }
 
-  private mutating func evict(app: Int32) {
+  private mutating func evict(app: AppNumber) {
     timers.cancel(&apps[app].refillTimer)
     timers.cancel(&apps[app].holdTimer)
     if apps[app].isRegistered {
-      appIndex.remove(app, KeyedHash.hash(apps[app].token))
+      appIndex.remove(app.number, KeyedHash.hash(apps[app].token))
       counters.apps -= 1
     }
     apps.remove(at: app)
   }
 
-  private mutating func evict(device: Int32, into effects: inout [Effect]) {
+  private mutating func evict(device: DeviceNumber, into effects: inout [Effect]) {
     timers.cancel(&devices[device].keepAliveTimer)
     timers.cancel(&devices[device].ackTimer)
     if let connection = devices[device].connection {
       effects.append(.close(connection, .moved))
-      connectionIndex.remove(device, KeyedHash.hash(connection))
+      connectionIndex.remove(device.number, KeyedHash.hash(connection))
       counters.connections -= 1
     }
     removeDevice(device)

@@ -31,14 +31,15 @@ extension Shard {
     }
     precondition(deviceNumber(id) == nil, "device ids are minted at random and never twice")
     deviceIndex.insert(
-      devices.insert(Device(id: id, secret: credential.secret)), KeyedHash.hash(id))
+      devices.insert(Device(id: id, secret: credential.secret)).number, KeyedHash.hash(id))
     counters.devices += 1
     answerWhenPersisted(
       .enrolled(id), to: request, of: id, record: .enrolled(id, credential.secret), into: &effects)
   }
 
   private mutating func register(
-    _ device: Int32, _ topic: Topic, _ token: DeviceToken, isOwn: Bool, from request: RequestID,
+    _ device: DeviceNumber, _ topic: Topic, _ token: DeviceToken, isOwn: Bool,
+    from request: RequestID,
     into effects: inout [Effect]
   ) {
     let id = devices[device].id
@@ -76,7 +77,7 @@ extension Shard {
   }
 
   private mutating func unregister(
-    _ device: Int32, _ topic: Topic, from request: RequestID, into effects: inout [Effect]
+    _ device: DeviceNumber, _ topic: Topic, from request: RequestID, into effects: inout [Effect]
   ) {
     guard !tokenChanges.contains(devices[device].id, topic) else {
       return effects.append(.answer(request, .refused(.unavailable)))
@@ -97,7 +98,7 @@ extension Shard {
   mutating func change(to policy: SilentPolicy, at moment: Instant) {
     guard policy != budgets.policy else { return }
     budgets.change(to: policy, at: moment)
-    nextToReview = 0
+    nextToReview = AppNumber(0)
   }
 
   /// Undoes what the journal could not write.
@@ -106,24 +107,24 @@ extension Shard {
   ) {
     switch answer {
     case .enrolled(let id):
-      guard let device = deviceNumber(id), devices[device].firstApp < 0,
+      guard let device = deviceNumber(id), !devices[device].firstApp.exists,
         devices[device].connection == nil
       else { return }
       removeDevice(device)
     case .registered(let token):
       // The token may belong to another registration by now.
       guard let app = appNumber(token), apps[app].registration == sequence else { return }
-      appIndex.remove(app, KeyedHash.hash(token))
+      appIndex.remove(app.number, KeyedHash.hash(token))
       removeApp(app, into: &effects)
     case .unregistered, .inspected, .refused: break
     }
   }
 
   /// Removes a device without apps and stream.
-  mutating func removeDevice(_ device: Int32) {
+  mutating func removeDevice(_ device: DeviceNumber) {
     let id = devices[device].id
     ownBudgets[id] = nil
-    deviceIndex.remove(device, KeyedHash.hash(id))
+    deviceIndex.remove(device.number, KeyedHash.hash(id))
     devices.remove(at: device)
     counters.devices -= 1
   }
@@ -131,7 +132,7 @@ extension Shard {
   /// The device, if the secret is right; otherwise answers and returns nil.
   private mutating func authenticate(
     _ credential: DeviceCredential, _ request: RequestID, into effects: inout [Effect]
-  ) -> Int32? {
+  ) -> DeviceNumber? {
     guard let device = deviceNumber(credential.device) else {
       effects.append(.answer(request, .refused(.unknownDevice)))
       return nil
@@ -153,9 +154,9 @@ extension Shard {
     effects.append(.persist(JournalRecord(sequence: sequence, content: record)))
   }
 
-  func appNumber(of device: Int32, _ topic: Topic) -> Int32? {
+  func appNumber(of device: DeviceNumber, _ topic: Topic) -> AppNumber? {
     var app = devices[device].firstApp
-    while app >= 0 {
+    while app.exists {
       if apps[app].topic == topic { return app }
       app = apps[app].next
     }
@@ -163,7 +164,7 @@ extension Shard {
   }
 
   /// Counts apps about to be added.
-  func hasRoomForApp(_ device: Int32) -> Bool {
+  func hasRoomForApp(_ device: DeviceNumber) -> Bool {
     let coming = tokenChanges.changes(of: devices[device].id).count { change in
       if case .leaving = change.step { return false }
       return appNumber(of: device, change.own.topic) == nil
@@ -171,14 +172,14 @@ extension Shard {
     return Int(devices[device].appCount) + coming < Limits.appsPerDevice
   }
 
-  mutating func attach(_ app: consuming App, to device: Int32) {
+  mutating func attach(_ app: consuming App, to device: DeviceNumber) {
     if let spent = removeFormerBudget(of: device, app.topic) { app.budget = spent }
     app.next = devices[device].firstApp
     let hash = KeyedHash.hash(app.token)
     let number = apps.insert(app)
     devices[device].firstApp = number
     devices[device].appCount += 1
-    appIndex.insert(number, hash)
+    appIndex.insert(number.number, hash)
     counters.apps += 1
   }
 
@@ -189,7 +190,7 @@ extension Shard {
 
   /// Removes an app. Its entries in slots end here; those in flight end later, but the journal
   /// forgets them now, before another app can get the token.
-  mutating func removeApp(_ app: Int32, into effects: inout [Effect]) {
+  mutating func removeApp(_ app: AppNumber, into effects: inout [Effect]) {
     let device = apps[app].device
     keepBudget(
       spentStates(of: app).app, of: BudgetKey(device: devices[device].id, topic: apps[app].topic),
@@ -203,22 +204,22 @@ extension Shard {
       apps[current].next = next
     }
     // It could be removed from the list later than the next one, and would then name a free place.
-    apps[app].next = -1
+    apps[app].next = .none
     devices[device].appCount -= 1
     counters.apps -= 1
     for notificationClass in NotificationClass.allCases {
       let entry = apps[app].slots[notificationClass]
-      if entry >= 0 { discard(entry, .unregistered, into: &effects) }
+      if entry.exists { discard(entry, .unregistered, into: &effects) }
     }
     var entry = devices[device].firstInFlight
-    while entry >= 0, case .inFlight(let next) = entries[entry].phase {
+    while entry.exists, case .inFlight(let next) = entries[entry].phase {
       if entries[entry].app == app { unstore(entry, into: &effects) }
       entry = next
     }
     // Also what waits for the journal: the next owner's registration must not overtake it.
     if apps[app].waiting != PerClass(visible: 0, silent: 0) {
       for case .submission(_, _, let entry) in pending {
-        guard entry >= 0, entries[entry].app == app, case .waiting = entries[entry].phase else {
+        guard entry.exists, entries[entry].app == app, case .waiting = entries[entry].phase else {
           continue
         }
         discard(entry, .unregistered, into: &effects)
@@ -228,7 +229,7 @@ extension Shard {
     if apps[app].entryCount == 0 { apps.remove(at: app) }
   }
 
-  func report(_ device: Int32) -> DeviceReport {
+  func report(_ device: DeviceNumber) -> DeviceReport {
     let budgets = budgets(of: device)
     let reports = appNumbers(of: device, nil).map { number in
       let app = apps[number]
@@ -247,8 +248,8 @@ extension Shard {
       inFlight: Int(devices[device].inFlightCount), apps: reports)
   }
 
-  private func slotReport(_ entry: Int32) -> DeviceReport.Slot? {
-    guard entry >= 0 else { return nil }
+  private func slotReport(_ entry: EntryNumber) -> DeviceReport.Slot? {
+    guard entry.exists else { return nil }
     let stored = entries[entry]
     var expiresAt: Instant?
     if case .at(let moment) = stored.notification.expiration { expiresAt = moment }

@@ -39,19 +39,19 @@ extension Shard {
     /// The provider may be told that it was accepted: the journal has it, or need not.
     case promised(UniqueID)
     /// On its way, but pending in the journal or failed there.
-    case unpromised(Int32)
+    case unpromised(EntryNumber)
   }
 
   /// The first push that this one, accepted at `moment`, repeats. `mutating` as `verdict` is.
   @inline(never)
   mutating func first(
-    of notification: Notification, _ app: Int32, acceptedAt moment: Instant
+    of notification: Notification, _ app: AppNumber, acceptedAt moment: Instant
   ) -> First {
     let stored = apps[app].slots[notification.notificationClass]
-    if stored >= 0, isRepeated(stored, by: notification, at: moment) { return known(stored) }
+    if stored.exists, isRepeated(stored, by: notification, at: moment) { return known(stored) }
     let device = apps[app].device
     var entry = devices[device].firstInFlight
-    while entry >= 0, case .inFlight(let next) = entries[entry].phase {
+    while entry.exists, case .inFlight(let next) = entries[entry].phase {
       if entries[entry].app == app, isRepeated(entry, by: notification, at: moment) {
         return known(entry)
       }
@@ -66,13 +66,13 @@ extension Shard {
   }
 
   private mutating func isRepeated(
-    _ entry: Int32, by notification: Notification, at moment: Instant
+    _ entry: EntryNumber, by notification: Notification, at moment: Instant
   ) -> Bool {
     entries[entry].notification.isRepeated(
       by: notification, accepted: entries[entry].acceptedAt, moment)
   }
 
-  private mutating func known(_ entry: Int32) -> First {
+  private mutating func known(_ entry: EntryNumber) -> First {
     let isPromised =
       entries[entry].notification.expiration == .once
       || entries[entry].isStorable && !isPending(entry: entry)
@@ -81,7 +81,7 @@ extension Shard {
 
   /// Remembers an acknowledged push by its `apns-id` for a while.
   @inline(never)
-  mutating func rememberTaken(_ entry: Int32, by device: Int32) {
+  mutating func rememberTaken(_ entry: EntryNumber, by device: DeviceNumber) {
     while let oldest = takenPushes.oldest, oldest.value.takenAt + Limits.takenPushAge <= now {
       takenPushes.remove(oldest.key)
     }
@@ -95,7 +95,8 @@ extension Shard {
   /// Answers as for the first.
   @inline(never)
   mutating func recognize(
-    _ notification: Notification, _ app: Int32, asRepetitionOf id: UniqueID, _ request: RequestID,
+    _ notification: Notification, _ app: AppNumber, asRepetitionOf id: UniqueID,
+    _ request: RequestID,
     into effects: inout [Effect]
   ) {
     counters.received += 1
@@ -106,7 +107,9 @@ extension Shard {
   }
 
   /// The journal has a repetition of a failed push in flight, which takes over the record.
-  mutating func adopt(_ repetition: Int32, by first: Int32, into effects: inout [Effect]) {
+  mutating func adopt(
+    _ repetition: EntryNumber, by first: EntryNumber, into effects: inout [Effect]
+  ) {
     let id = entries[first].notification.uniqueID
     entries[first].sequence = entries[repetition].sequence
     apps[entries[repetition].app].waiting[entries[repetition].notification.notificationClass] -= 1

@@ -6,7 +6,7 @@ extension Shard {
   package struct DevicePage: Sendable {
     package var reports: [DeviceReport]
     /// Start of the next part, if any.
-    package var next: Int32?
+    package var next: DeviceNumber?
   }
 
   package var policy: SilentPolicy { budgets.policy }
@@ -21,14 +21,15 @@ extension Shard {
     return budgets(of: device).remaining(app: apps[app].budget, at: now)
   }
 
-  /// Devices by place. Looks at no more than `Limits.listedDevices`, so as not to block the loop;
-  /// the page may end early. `isWanted` gets a device's id and its apps' topics.
+  /// Devices by place. Looks at no more than `Limits.listedDevices`, so as not
+  /// to block the loop; the page may end early. `isWanted` gets a device's id and its apps' topics.
   package func devices(
-    from first: Int32, limit: Int, where isWanted: (DeviceID, [Topic]) -> Bool
+    from first: DeviceNumber, limit: Int, where isWanted: (DeviceID, [Topic]) -> Bool
   ) -> DevicePage {
     var page = DevicePage(reports: [], next: nil)
     let end = min(Int(first) + Limits.listedDevices, devices.placeCount)
-    for number in first..<max(first, Int32(end)) where devices.isTaken(number) {
+    for number in (Int(first)..<max(Int(first), end)).lazy.map({ DeviceNumber(Int32($0)) })
+    where devices.isTaken(number) {
       let topics = appNumbers(of: number, nil).map { apps[$0].topic }
       guard isWanted(devices[number].id, topics) else { continue }
       guard page.reports.count < limit else {
@@ -37,7 +38,7 @@ extension Shard {
       }
       page.reports.append(report(number))
     }
-    if end < devices.placeCount { page.next = Int32(end) }
+    if end < devices.placeCount { page.next = DeviceNumber(Int32(end)) }
     return page
   }
 

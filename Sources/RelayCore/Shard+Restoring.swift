@@ -40,7 +40,7 @@ extension Shard {
     guard deviceNumber(id) == nil else { return }
     var device = Device(id: id, secret: secret)
     device.budget = budgets.restored(device: budget, at: now)
-    deviceIndex.insert(devices.insert(device), KeyedHash.hash(id))
+    deviceIndex.insert(devices.insert(device).number, KeyedHash.hash(id))
     counters.devices += 1
   }
 
@@ -97,7 +97,7 @@ extension Shard {
   }
 
   private mutating func restore(
-    _ notification: Notification, to app: Int32, _ sequence: UInt64, _ acceptedAt: Instant,
+    _ notification: Notification, to app: AppNumber, _ sequence: UInt64, _ acceptedAt: Instant,
     into effects: inout [Effect]
   ) {
     // A record pending here is already present.

@@ -50,7 +50,7 @@ extension Shard {
       unanswered.keys.allSatisfy { entries.mayBeTaken($0) && !entries[$0].isStorable },
       "somebody waits for an entry that is none")
     try require(
-      nextToReview.map { (0...Int32(apps.placeCount)).contains($0) } ?? true,
+      nextToReview.map { (0...apps.placeCount).contains(Int($0)) } ?? true,
       "an app is to be reviewed that is not there")
   }
 
@@ -73,7 +73,7 @@ extension Shard {
     for (index, item) in pending.enumerated() {
       switch item {
       case .submission(_, _, let entry):
-        guard entry != -1 else { continue }
+        guard entry != .none else { continue }
         try require(
           entries.mayBeTaken(entry)
             && entries[entry].sequence == sequences.sequence(firstPendingOrdinal + UInt64(index))

@@ -12,7 +12,7 @@ extension Shard {
     return (report(device), mine)
   }
 
-  private func name(of subject: TimerWheel.Subject, _ device: Int32) -> String? {
+  private func name(of subject: TimerWheel.Subject, _ device: DeviceNumber) -> String? {
     switch subject {
     case .expiration(let entry):
       apps[entries[entry].app].device == device

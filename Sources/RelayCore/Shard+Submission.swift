@@ -33,7 +33,7 @@ extension Shard {
   /// The app is here: persists the push, and perhaps sends it at once.
   @inline(__always)
   mutating func accept(
-    _ notification: Notification, _ app: Int32, from request: RequestID,
+    _ notification: Notification, _ app: AppNumber, from request: RequestID,
     into effects: inout [Effect]
   ) {
     guard apps[app].topic == notification.topic else {
@@ -74,7 +74,7 @@ extension Shard {
   /// Takes the token's topic for a binary API push without one, whose loop may not know the app.
   @inline(never)
   private mutating func acceptForAnyTopic(
-    _ notification: Notification, _ app: Int32, from request: RequestID,
+    _ notification: Notification, _ app: AppNumber, from request: RequestID,
     into effects: inout [Effect]
   ) {
     guard notification.topic == .vacant else {
@@ -85,7 +85,8 @@ extension Shard {
 
   /// One attempt at most, nothing stored. Does not queue behind those waiting for the journal.
   private mutating func attemptOnce(
-    _ notification: Notification, _ app: Int32, _ request: RequestID, into effects: inout [Effect]
+    _ notification: Notification, _ app: AppNumber, _ request: RequestID,
+    into effects: inout [Effect]
   ) {
     let entry = entries.insert(
       AcceptedNotification(
@@ -104,7 +105,7 @@ extension Shard {
 
   @inline(__always)
   private mutating func attemptAndPersist(
-    _ notification: Notification, _ app: Int32, _ request: RequestID, expiresAt: Instant,
+    _ notification: Notification, _ app: AppNumber, _ request: RequestID, expiresAt: Instant,
     mayGo: Bool, into effects: inout [Effect]
   ) {
     let sequence = nextSequence
@@ -139,7 +140,7 @@ extension Shard {
   /// differ from the token's. `mutating` as `verdict` is.
   @inline(never)
   private mutating func contentOfOwn(
-    _ notification: Notification, _ app: Int32
+    _ notification: Notification, _ app: AppNumber
   ) -> JournalRecord.Content {
     let device = devices[apps[app].device].id
     guard device.routingKey != notification.token.routingKey else {
@@ -163,7 +164,7 @@ extension Shard {
       switch first {
       case .submission(let request, let uniqueID, let entry):
         effects.append(.respond(request, .accepted(uniqueID: uniqueID)))
-        if entry >= 0 { place(entry, into: &effects) }
+        if entry.exists { place(entry, into: &effects) }
       case .device:
         let reply = pendingAnswers.removeFirst()
         effects.append(.answer(reply.request, reply.answer))
@@ -181,7 +182,7 @@ extension Shard {
       guard let first = popPending() else { return }
       switch first {
       case .submission(let request, _, let entry):
-        if entry >= 0 {
+        if entry.exists {
           lose(entry, request, into: &effects)
         } else {
           refuse(.serviceUnavailable, request, into: &effects)
@@ -199,7 +200,7 @@ extension Shard {
   }
 
   /// The journal has the entry: unless it was sent already, sends or stores it.
-  mutating func place(_ entry: Int32, into effects: inout [Effect]) {
+  mutating func place(_ entry: EntryNumber, into effects: inout [Effect]) {
     guard case .waiting = entries[entry].phase else { return }
     let app = entries[entry].app
     guard apps[app].isRegistered else { return discard(entry, .unregistered, into: &effects) }
@@ -222,7 +223,7 @@ extension Shard {
 
   /// The journal could not write the entry. In flight it stays, and its acknowledgement decides.
   private mutating func lose(
-    _ entry: Int32, _ request: RequestID, into effects: inout [Effect]
+    _ entry: EntryNumber, _ request: RequestID, into effects: inout [Effect]
   ) {
     switch entries[entry].phase {
     case .waiting:
@@ -275,7 +276,7 @@ extension Shard {
 
   /// Whether the entry's own record waits for the journal. A file may repeat its number.
   @inline(__always)
-  func isPending(entry: Int32) -> Bool {
+  func isPending(entry: EntryNumber) -> Bool {
     let sequence = entries[entry].sequence
     guard isPending(sequence) else { return false }
     guard case .submission(_, _, entry) = pending[pendingIndex(of: sequence)] else { return false }

@@ -81,8 +81,8 @@ package struct Shard: Sendable {
 
   /// The consequence of the journal's answer, one per sequence.
   package enum Pending: Hashable, Sendable {
-    /// Answer the provider, then place the entry; -1 if its life has ended.
-    case submission(RequestID, uniqueID: UniqueID, entry: Int32)
+    /// Answer the provider, then place the entry; none if its life has ended.
+    case submission(RequestID, uniqueID: UniqueID, entry: EntryNumber)
     /// Give the next of `pendingAnswers`. The routing key is the record's, also below.
     case device(key: UInt64)
     /// Continue with the next of `aliasSteps`.
@@ -114,7 +114,7 @@ package struct Shard: Sendable {
   /// Recently acknowledged pushes (`Shard+Repetitions.swift`).
   package var takenPushes = TakenPushes(limit: Limits.takenPushes)
   /// Entries whose record failed while in flight, with the request waiting for the acknowledgement.
-  package var unanswered: [Int32: RequestID] = [:]
+  package var unanswered: [EntryNumber: RequestID] = [:]
   package var awaitedOutcomes = AwaitedOutcomes(limit: Limits.awaitedOutcomes)
   package var lastOrder: UInt64 = 0
   package var pending = Deque<Pending>()
@@ -131,12 +131,12 @@ package struct Shard: Sendable {
   /// Of devices with their own policy (`OwnBudgets.swift`).
   package var ownBudgets: [DeviceID: SilentBudgets] = [:]
   /// The next app whose held silents are to be reviewed after a policy change.
-  package var nextToReview: Int32?
+  package var nextToReview: AppNumber?
   /// The partition that moves to another node (`Shard+Partitions.swift`).
   package var leaving: PartitionID?
   var checkpoints: [UInt32: ShardCheckpoint] = [:]
   /// Scratch space, empty between calls; kept for its memory.
-  var drainScratch: [Int32] = []
+  var drainScratch: [EntryNumber] = []
 
   /// - Parameters:
   ///   - sequences: above all sequences in the journal.
@@ -191,23 +191,26 @@ package struct Shard: Sendable {
     }
   }
 
-  func deviceNumber(_ id: DeviceID) -> Int32? {
-    deviceIndex.find(KeyedHash.hash(id)) { devices[$0].id == id }
+  func deviceNumber(_ id: DeviceID) -> DeviceNumber? {
+    deviceIndex.find(KeyedHash.hash(id)) { devices[.init($0)].id == id }.map { .init($0) }
   }
 
   @inline(__always)
-  func deviceNumber(of connection: ConnectionID) -> Int32? {
-    connectionIndex.find(KeyedHash.hash(connection)) { devices[$0].connection == connection }
+  func deviceNumber(of connection: ConnectionID) -> DeviceNumber? {
+    connectionIndex.find(KeyedHash.hash(connection)) {
+      devices[.init($0)].connection == connection
+    }.map { .init($0) }
   }
 
   /// The registered app with this token.
   @inline(__always)
-  func appNumber(_ token: DeviceToken) -> Int32? {
-    appIndex.find(KeyedHash.hash(token)) { apps[$0].token == token }
+  func appNumber(_ token: DeviceToken) -> AppNumber? {
+    appIndex.find(KeyedHash.hash(token)) { apps[.init($0)].token == token }.map { .init($0) }
   }
 
   func logReceived(
-    _ notification: Notification, for app: Int32, at moment: Instant, into effects: inout [Effect]
+    _ notification: Notification, for app: AppNumber, at moment: Instant,
+    into effects: inout [Effect]
   ) {
     let step = DeliveryStep.received(
       notification.notificationClass, apnsID: notification.apnsID,
@@ -266,14 +269,15 @@ extension Shard {
   private mutating func reviewHeld(into effects: inout [Effect]) {
     guard let first = nextToReview else { return }
     let end = min(Int(first) + Limits.reviewedApps, apps.placeCount)
-    nextToReview = end < apps.placeCount ? Int32(end) : nil
-    for app in first..<max(first, Int32(end)) where apps.isTaken(app) {
-      if apps[app].slots.silent >= 0 { releaseHeld(app, .silent, into: &effects) }
+    nextToReview = end < apps.placeCount ? AppNumber(Int32(end)) : nil
+    for app in (Int(first)..<max(Int(first), end)).lazy.map({ AppNumber(Int32($0)) })
+    where apps.isTaken(app) {
+      if apps[app].slots.silent.exists { releaseHeld(app, .silent, into: &effects) }
     }
   }
 
   /// An expired entry in flight frees its place in the window, so that held ones may be sent.
-  private mutating func expire(_ entry: Int32, into effects: inout [Effect]) {
+  private mutating func expire(_ entry: EntryNumber, into effects: inout [Effect]) {
     let device = apps[entries[entry].app].device
     let wasInFlight = if case .inFlight = entries[entry].phase { true } else { false }
     discard(entry, .expired, into: &effects)

@@ -9,25 +9,30 @@ package struct Slab<Element: Sendable>: Sendable {
   package struct Index: Hashable, Comparable, Sendable, CustomStringConvertible {
     package let number: Int32
 
-    package init(number: Int32) { self.number = number }
+    package init(_ number: Int32) { self.number = number }
 
-    init(_ place: Int) { number = Int32(place) }
-
-    package static var none: Self { Self(number: -1) }
-
-    /// Whether it is not `none`.
+    package static var none: Self { Self(-1) }
+    /// It is not `none`.
     package var exists: Bool { number >= 0 }
+    package var description: String { "\(number)" }
 
     package static func < (left: Self, right: Self) -> Bool { left.number < right.number }
 
-    package var description: String { "\(number)" }
+    /// These are the numbers from 0, each once.
+    static func areAll(_ numbers: [Self]) -> Bool {
+      var isThere = [Bool](repeating: false, count: numbers.count)
+      for number in numbers where isThere.indices.contains(Int(number)) {
+        isThere[Int(number)] = true
+      }
+      return !isThere.contains(false)
+    }
   }
 
   private var places: [Element] = []
-  /// Per place: the next free place, or `end`, or `taken`.
-  private var links: [Int32] = []
-  /// The place freed last, or `end`.
-  private var firstFree = Self.end
+  /// Per place: the next free place, or `none`, or `taken`.
+  private var links: [Index] = []
+  /// The place freed last, or `none`.
+  private var firstFree = Index.none
   package private(set) var count = 0
   /// Replaces a freed value, so that its memory is released.
   private let vacant: Element
@@ -38,34 +43,28 @@ package struct Slab<Element: Sendable>: Sendable {
 
   /// Restores the taken places, and the free ones in the order of reuse; nil unless their numbers
   /// are 0..<n, each once.
-  package init?(taken: [(number: Int32, element: Element)], free: [Int32], vacant: Element) {
-    let placeCount = taken.count + free.count
-    var isSeen = [Bool](repeating: false, count: placeCount)
-    for number in taken.map(\.number) + free {
-      guard isSeen.indices.contains(Int(number)), !isSeen[Int(number)] else { return nil }
-      isSeen[Int(number)] = true
-    }
+  package init?(taken: [(number: Index, element: Element)], free: [Index], vacant: Element) {
+    guard Index.areAll(taken.map(\.number) + free) else { return nil }
     self.vacant = vacant
-    places = Array(repeating: vacant, count: placeCount)
-    links = Array(repeating: Self.taken, count: placeCount)
-    for (number, element) in taken { places[Int(number)] = element }
+    count = taken.count
+    places = Array(repeating: vacant, count: count + free.count)
+    links = Array(repeating: Self.taken, count: places.count)
+    for item in taken { places[Int(item.number)] = item.element }
     for number in free.reversed() {
       links[Int(number)] = firstFree
       firstFree = number
     }
-    count = taken.count
   }
 
-  private static var end: Int32 { -1 }
-  private static var taken: Int32 { -2 }
+  private static var taken: Index { Index(-2) }
 
   /// Returns the value's number.
-  package mutating func insert(_ element: consuming Element) -> Int32 {
+  package mutating func insert(_ element: consuming Element) -> Index {
     count += 1
-    guard firstFree >= 0 else {
+    guard firstFree.exists else {
       places.append(element)
       links.append(Self.taken)
-      return Int32(places.count - 1)
+      return Index(Int32(places.count - 1))
     }
     let index = firstFree
     firstFree = links[Int(index)]
@@ -75,7 +74,7 @@ package struct Slab<Element: Sendable>: Sendable {
   }
 
   /// Frees a place. Its number may be reused at once.
-  package mutating func remove(at index: Int32) {
+  package mutating func remove(at index: Index) {
     precondition(links[Int(index)] == Self.taken, "a place is freed once")
     links[Int(index)] = firstFree
     firstFree = index
@@ -84,7 +83,7 @@ package struct Slab<Element: Sendable>: Sendable {
   }
 
   /// The place must be taken.
-  package subscript(index: Int32) -> Element {
+  package subscript(index: Index) -> Element {
     _read { yield places.span[Int(index)] }
     _modify { yield &places[Int(index)] }
   }
@@ -92,22 +91,27 @@ package struct Slab<Element: Sendable>: Sendable {
   /// Taken or free.
   package var placeCount: Int { places.count }
 
-  package func isTaken(_ index: Int32) -> Bool { links[Int(index)] == Self.taken }
+  package func isTaken(_ index: Index) -> Bool { links[Int(index)] == Self.taken }
 
   /// For a number from a file.
-  func mayBeTaken(_ index: Int32) -> Bool { links.indices.contains(Int(index)) && isTaken(index) }
+  func mayBeTaken(_ index: Index) -> Bool { links.indices.contains(Int(index)) && isTaken(index) }
 
   /// In the order of reuse.
-  package var freePlaces: [Int32] {
-    Array(sequence(first: firstFree) { links[Int($0)] }.prefix { $0 != Self.end })
+  package var freePlaces: [Index] {
+    Array(sequence(first: firstFree) { links[Int($0)] }.prefix { $0.exists })
   }
 
   /// The taken places in order.
-  package var indices: [Int32] {
-    links.indices.compactMap { links[$0] == Self.taken ? Int32($0) : nil }
+  package var indices: [Index] {
+    links.indices.compactMap { links[$0] == Self.taken ? Index(Int32($0)) : nil }
   }
 }
 
 extension Int {
   init<Element>(_ index: Slab<Element>.Index) { self = Int(index.number) }
 }
+
+package typealias DeviceNumber = Slab<Device>.Index
+package typealias AppNumber = Slab<App>.Index
+package typealias EntryNumber = Slab<AcceptedNotification>.Index
+package typealias AliasNumber = Slab<Alias>.Index

@@ -33,30 +33,27 @@ struct Soundness {
   private func checkNames() throws(StateFlaw) {
     for number in devices.indices {
       let device = devices[number]
-      try require(isApp(device.firstApp), "device \(number) has an app that is not there")
+      try require(apps.isLink(device.firstApp), "device \(number) has an app that is not there")
       try require(
-        isEntry(device.firstInFlight), "device \(number) has an entry that is not there")
+        entries.isLink(device.firstInFlight), "device \(number) has an entry that is not there")
     }
     for number in apps.indices {
       let app = apps[number]
       try require(
         devices.mayBeTaken(app.device), "app \(number) is of a device that is not there")
-      try require(isApp(app.next), "app \(number) names an app that is not there")
+      try require(apps.isLink(app.next), "app \(number) names an app that is not there")
       try require(
-        isEntry(app.slots.visible) && isEntry(app.slots.silent),
+        entries.isLink(app.slots.visible) && entries.isLink(app.slots.silent),
         "app \(number) has an entry that is not there")
     }
     for number in entries.indices {
       try require(
         apps.mayBeTaken(entries[number].app), "entry \(number) is of an app that is not there")
       if case .inFlight(let next) = entries[number].phase {
-        try require(isEntry(next), "entry \(number) names an entry that is not there")
+        try require(entries.isLink(next), "entry \(number) names an entry that is not there")
       }
     }
   }
-
-  private func isApp(_ number: Int32) -> Bool { number == -1 || apps.mayBeTaken(number) }
-  private func isEntry(_ number: Int32) -> Bool { number == -1 || entries.mayBeTaken(number) }
 
   /// Each registered app is in its device's list once, and no other app is.
   private func checkApps() throws(StateFlaw) {
@@ -64,7 +61,7 @@ struct Soundness {
     for number in devices.indices {
       var count: Int32 = 0
       var app = devices[number].firstApp
-      while app >= 0 {
+      while app.exists {
         try require(!isListed[Int(app)], "app \(app) is in a list twice")
         try require(apps[app].device == number, "app \(app) is in another device's list")
         isListed[Int(app)] = true
@@ -81,7 +78,7 @@ struct Soundness {
         app.isRegistered || app.entryCount > 0, "app \(number) is kept for nothing")
       for notificationClass in NotificationClass.allCases {
         let slot = app.slots[notificationClass]
-        guard slot >= 0 else { continue }
+        guard slot.exists else { continue }
         try require(
           app.isRegistered && entries[slot].app == number && entries[slot].phase == .stored
             && entries[slot].notification.notificationClass == notificationClass,
@@ -96,7 +93,7 @@ struct Soundness {
     for number in devices.indices {
       var count: Int32 = 0
       var entry = devices[number].firstInFlight
-      while entry >= 0 {
+      while entry.exists {
         guard case .inFlight(let next) = entries[entry].phase, !isListed[Int(entry)],
           apps[entries[entry].app].device == number
         else { throw StateFlaw("entry \(entry) is not in flight to device \(number)") }
@@ -147,7 +144,8 @@ struct Soundness {
     var stored = [Int32](repeating: 0, count: devices.placeCount)
     for number in apps.indices {
       let slots = apps[number].slots
-      stored[Int(apps[number].device)] += (slots.visible >= 0 ? 1 : 0) + (slots.silent >= 0 ? 1 : 0)
+      stored[Int(apps[number].device)] +=
+        (slots.visible.exists ? 1 : 0) + (slots.silent.exists ? 1 : 0)
     }
     var (ids, connections): (Set<DeviceID>, Set<ConnectionID>) = ([], [])
     for number in devices.indices {
@@ -174,9 +172,9 @@ struct Soundness {
     case .expiration(let entry):
       entries.mayBeTaken(entry) ? entries[entry].expirationTimer : nil
     case .hold(let app):
-      apps.mayBeTaken(app) && apps[app].slots.visible >= 0 ? apps[app].holdTimer : nil
+      apps.mayBeTaken(app) && apps[app].slots.visible.exists ? apps[app].holdTimer : nil
     case .refill(let app):
-      apps.mayBeTaken(app) && apps[app].slots.silent >= 0 ? apps[app].refillTimer : nil
+      apps.mayBeTaken(app) && apps[app].slots.silent.exists ? apps[app].refillTimer : nil
     case .keepAlive(let device):
       isConnected(device) ? devices[device].keepAliveTimer : nil
     case .acknowledgement(let device):
@@ -184,7 +182,7 @@ struct Soundness {
     }
   }
 
-  private func isConnected(_ device: Int32) -> Bool {
+  private func isConnected(_ device: DeviceNumber) -> Bool {
     devices.mayBeTaken(device) && devices[device].connection != nil
   }
 

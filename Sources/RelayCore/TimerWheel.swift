@@ -13,15 +13,15 @@ package import Primitives
 package struct TimerWheel: Sendable {
   /// A timer's purpose; the index is the shard's.
   package enum Subject: Hashable, Sendable {
-    case expiration(entry: Int32)
+    case expiration(entry: EntryNumber)
     /// The app's held visible push of low priority has waited long enough.
-    case hold(app: Int32)
+    case hold(app: AppNumber)
     /// The budget may allow the app's held silent push.
-    case refill(app: Int32)
+    case refill(app: AppNumber)
     /// A keep-alive is due, or its answer is overdue.
-    case keepAlive(device: Int32)
+    case keepAlive(device: DeviceNumber)
     /// An acknowledgement may be overdue.
-    case acknowledgement(device: Int32)
+    case acknowledgement(device: DeviceNumber)
 
     package enum Kind: Int, CaseIterable, Sendable {
       case expiration, hold, refill, keepAlive, acknowledgement
@@ -56,9 +56,9 @@ package struct TimerWheel: Sendable {
   private struct Node: Sendable {
     var deadline: Int64
     var subject: Subject
-    var previous: TimerID
-    var next: TimerID
-    var list: Int32
+    var previous = TimerID.none
+    var next = TimerID.none
+    var list = TimerWheel.free
   }
 
   /// The list of an unset timer.
@@ -85,22 +85,18 @@ package struct TimerWheel: Sendable {
 
   /// Restores timers and free ids, both in order; nil unless the ids are 0..<n, each once.
   package init?(now: Instant, _ timers: [Timer], free: [TimerID]) {
+    guard TimerID.areAll(timers.map(\.id) + free) else { return nil }
     self.init(now: now)
-    let vacant = Node(
-      deadline: 0, subject: .expiration(entry: -1), previous: .none, next: .none, list: Self.free)
+    let vacant = Node(deadline: 0, subject: .expiration(entry: .none))
     nodes = Array(repeating: vacant, count: timers.count + free.count)
     for timer in timers {
-      guard nodes.indices.contains(Int(timer.id)), !isSet(timer.id) else { return nil }
       let deadline = min(max(timer.deadline.milliseconds, self.now), Self.latest)
       nodes[Int(timer.id)].deadline = deadline
       nodes[Int(timer.id)].subject = timer.subject
       link(timer.id)
     }
     count = timers.count
-    var isUsed = nodes.map { $0.list != Self.free }
     for id in free.reversed() {
-      guard nodes.indices.contains(Int(id)), !isUsed[Int(id)] else { return nil }
-      isUsed[Int(id)] = true
       nodes[Int(id)].next = firstFree
       firstFree = id
     }
@@ -133,22 +129,17 @@ package struct TimerWheel: Sendable {
 
   package var moment: Instant { Instant(milliseconds: now) }
 
-  func isSet(_ id: TimerID) -> Bool {
-    nodes.indices.contains(Int(id)) && nodes[Int(id)].list != Self.free
-  }
-
   /// The timer fires at the first `popDue` at `deadline` or later.
   package mutating func set(_ deadline: Instant, _ subject: Subject) -> TimerID {
     let node = Node(
-      deadline: min(max(deadline.milliseconds, now), Self.latest), subject: subject,
-      previous: .none, next: .none, list: Self.free)
+      deadline: min(max(deadline.milliseconds, now), Self.latest), subject: subject)
     let id: TimerID
     if firstFree.exists {
       id = firstFree
       firstFree = nodes[Int(id)].next
       nodes[Int(id)] = node
     } else {
-      id = TimerID(nodes.count)
+      id = TimerID(Int32(nodes.count))
       nodes.append(node)
     }
     link(id)

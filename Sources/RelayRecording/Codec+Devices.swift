@@ -60,15 +60,13 @@ extension Slab.Index: BinaryCodable {
   package func write(to writer: inout ByteWriter) { writer.put(number) }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(number: try reader.read())
+    self.init(try reader.read())
   }
 }
 
-extension PerClass: BinaryCodable where Number: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(visible, silent) }
-
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(visible: try reader.read(), silent: try reader.read())
+extension PerClass: Composite, BinaryCodable where Number: BinaryCodable {
+  package static var fields: Fields<Self> {
+    Fields(Self.init(visible:silent:)) { ($0.visible, $0.silent) }
   }
 }
 

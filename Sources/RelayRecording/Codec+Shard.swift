@@ -31,7 +31,7 @@ extension Slab: BinaryCodable where Element: BinaryCodable & Vacating {
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    var taken: [(number: Int32, element: Element)] = []
+    var taken: [(number: Index, element: Element)] = []
     for _ in 0..<(try reader.varint()) { taken.append((try reader.read(), try reader.read())) }
     guard let slab = Self(taken: taken, free: try reader.read(), vacant: .vacant) else {
       throw reader.placesError()

@@ -188,7 +188,7 @@ extension LoopSet {
   fileprivate func devices(_ search: DeviceSearch) async -> Relay.DevicePage {
     let wanted = search.text.lowercased()
     var reports: [DeviceReport] = []
-    var place = search.position?.place ?? 0
+    var place = search.position?.place ?? DeviceNumber(0)
     let begin = search.position?.loop ?? 0
     for loop in begin..<max(begin, count) {
       let (first, room) = (place, search.limit - reports.count)
@@ -203,7 +203,7 @@ extension LoopSet {
       if let next = page.next {
         return .init(reports: reports, next: .init(loop: loop, place: next))
       }
-      place = 0
+      place = DeviceNumber(0)
     }
     return .init(reports: reports, next: nil)
   }

@@ -55,9 +55,9 @@ extension Relay {
   /// A position in a list of devices: a loop, and a place on it.
   package struct DevicePosition: Hashable, Sendable {
     package var loop: Int
-    package var place: Int32
+    package var place: DeviceNumber
 
-    package init(loop: Int, place: Int32) {
+    package init(loop: Int, place: DeviceNumber) {
       self.loop = loop
       self.place = place
     }

@@ -2,6 +2,7 @@ import AdminAPI
 import Foundation
 import Hummingbird
 import Logging
+import RelayCore
 import RelayServer
 import RelaySetup
 import Testing
@@ -88,7 +89,7 @@ import Testing
   }
 
   @Test func aPlaceInTheListOfAllNodesComesBack() throws {
-    let place = Relay.DevicePlace(node: 7, position: .init(loop: 1, place: 42))
+    let place = Relay.DevicePlace(node: 7, position: .init(loop: 1, place: .init(42)))
     #expect(place.cursor == "7-1-42")
     #expect(try Relay.DevicePlace(cursor: "7-1-42") == place)
     for bad in ["", "1-2", "7-1--4", "7-1-42-3", "70000-1-2", "a-1-2"] {

@@ -304,5 +304,5 @@ extension [Effect] {
 }
 
 extension Slab.Index: ExpressibleByIntegerLiteral {
-  package init(integerLiteral number: Int32) { self.init(number: number) }
+  package init(integerLiteral number: Int32) { self.init(number) }
 }

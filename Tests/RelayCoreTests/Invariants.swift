@@ -24,7 +24,7 @@ extension Shard {
       switch entry.phase {
       case .waiting:
         waiting += 1
-        waitingOf[[entry.app, Int32(notificationClass.rawValue)], default: 0] += 1
+        waitingOf[[entry.app.number, Int32(notificationClass.rawValue)], default: 0] += 1
         check(isPending(entry.sequence), "waiting, but not for the journal")
       case .stored:
         stored += 1
@@ -70,7 +70,7 @@ extension Shard {
       for notificationClass in NotificationClass.allCases {
         check(
           app.waiting[notificationClass]
-            == waitingOf[[number, Int32(notificationClass.rawValue)], default: 0],
+            == waitingOf[[number.number, Int32(notificationClass.rawValue)], default: 0],
           "the app's count of waiting entries")
       }
       check(

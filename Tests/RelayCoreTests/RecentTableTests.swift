@@ -36,7 +36,7 @@ import Testing
     var awaited = AwaitedOutcomes(limit: 3)
     let ids = (0..<4).map { UniqueID(high: 7, low: $0) }
     for (device, id) in zip(Int32(0)..., ids.prefix(3)) {
-      _ = awaited.insert(AwaitedOutcome(device: device), for: id)
+      _ = awaited.insert(AwaitedOutcome(device: .init(device)), for: id)
     }
     awaited.change(ids[1]) { $0.decisions += 1 }
     awaited.change(ids[3]) { $0.decisions += 1 }

@@ -7,17 +7,17 @@ extension Shard {
   /// the same lines, whatever shard they are in.
   func portrait(at now: Instant) -> Set<String> {
     var lines: [String] = []
-    func name(_ entry: Int32) -> String {
-      entry < 0 ? "none" : "\(entries[entry].notification.uniqueID)"
+    func name(_ entry: EntryNumber) -> String {
+      entry == .none ? "none" : "\(entries[entry].notification.uniqueID)"
     }
     for number in devices.indices {
       var (device, inFlight) = (devices[number], [String]())
       var entry = device.firstInFlight
-      while entry >= 0, case .inFlight(let next) = entries[entry].phase {
+      while entry.exists, case .inFlight(let next) = entries[entry].phase {
         inFlight.append(name(entry))
         entry = next
       }
-      (device.firstApp, device.firstInFlight) = (-1, -1)
+      (device.firstApp, device.firstInFlight) = (.none, .none)
       (device.keepAliveTimer, device.ackTimer) = (.none, .none)
       let topics = appNumbers(of: number, nil).map { apps[$0].topic }
       lines.append("\(device) has \(topics), in flight \(inFlight)")
@@ -27,8 +27,9 @@ extension Shard {
     }
     for number in apps.indices {
       var app = apps[number]
+      let vacant = App.vacant.slots
       let (slots, device) = (app.slots, devices[app.device].id)
-      (app.device, app.next, app.slots) = (-1, -1, PerClass(visible: -1, silent: -1))
+      (app.device, app.next, app.slots) = (.none, .none, vacant)
       (app.refillTimer, app.holdTimer) = (.none, .none)
       app.registration = 0
       lines.append("\(app) of \(device): \(name(slots.visible)), \(name(slots.silent))")
@@ -36,7 +37,7 @@ extension Shard {
     for number in entries.indices {
       var entry = entries[number]
       let (token, isFlying) = (apps[entry.app].token, entry.phase != .stored)
-      (entry.app, entry.order, entry.sequence) = (-1, 0, min(1, entry.sequence))
+      (entry.app, entry.order, entry.sequence) = (.none, 0, min(1, entry.sequence))
       (entry.phase, entry.expirationTimer) = (.stored, .none)
       lines.append("\(entry) of \(token), \(isFlying), \(unanswered[number] as Any)")
     }

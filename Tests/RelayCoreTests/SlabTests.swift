@@ -8,7 +8,7 @@ import Testing
     for seed in UInt64(0)..<50 {
       var generator = SeededRandom(seed: seed)
       var slab = Slab<UInt64>(vacant: 0)
-      var expected: [Int32: UInt64] = [:]
+      var expected: [Slab<UInt64>.Index: UInt64] = [:]
       var most = 0
       for _ in 0..<500 {
         if expected.isEmpty || generator.chance(55) {
@@ -30,7 +30,13 @@ import Testing
       }
       #expect(slab.indices == expected.keys.sorted(), "seed \(seed)")
       for (number, value) in expected { #expect(slab[number] == value, "seed \(seed)") }
-      #expect((slab.indices.last ?? 0) < Int32(max(1, most)), "seed \(seed): places are used again")
+      #expect(Int(slab.indices.last ?? 0) < max(1, most), "seed \(seed): places are used again")
     }
+  }
+
+  /// Links and timers are a large part of an entry.
+  @Test func aNumberTakesFourBytes() {
+    #expect(MemoryLayout<EntryNumber>.stride == 4 && MemoryLayout<TimerWheel.TimerID>.stride == 4)
+    #expect(!EntryNumber.none.exists && EntryNumber(0).exists)
   }
 }

@@ -4,11 +4,13 @@ import Testing
 @testable import RelayCore
 
 @Suite struct TimerWheelTests {
-  private static func subject(_ number: Int32) -> TimerWheel.Subject { .expiration(entry: number) }
+  private static func subject(_ number: Int32) -> TimerWheel.Subject {
+    .expiration(entry: EntryNumber(number))
+  }
 
   private static func number(_ subject: TimerWheel.Subject) -> Int32 {
     guard case .expiration(let number) = subject else { return -1 }
-    return number
+    return number.number
   }
 
   @Test func timersFireAtTheirTimeAndNotBefore() {
@@ -180,7 +182,7 @@ import Testing
     for number in 0..<Int32(500) {
       let deadline = 1_000_000 + random.below(1 << random.below(36))
       deadlines[number] = deadline
-      _ = wheel.set(Instant(milliseconds: deadline), .refill(app: number))
+      _ = wheel.set(Instant(milliseconds: deadline), .refill(app: AppNumber(number)))
     }
     while let earliest = wheel.earliest {
       #expect(earliest.deadline.milliseconds == deadlines.values.min())
@@ -188,7 +190,7 @@ import Testing
         Issue.record("nothing fired")
         return
       }
-      #expect(deadlines.removeValue(forKey: number) == earliest.deadline.milliseconds)
+      #expect(deadlines.removeValue(forKey: number.number) == earliest.deadline.milliseconds)
     }
     #expect(deadlines.isEmpty)
   }

@@ -215,5 +215,5 @@ enum Samples {
 }
 
 extension Slab.Index: ExpressibleByIntegerLiteral {
-  package init(integerLiteral number: Int32) { self.init(number: number) }
+  package init(integerLiteral number: Int32) { self.init(number) }
 }

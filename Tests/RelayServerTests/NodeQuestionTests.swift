@@ -25,6 +25,8 @@ import Testing
     return filter
   }
 
+  private static let position = Relay.DevicePosition(loop: 1, place: DeviceNumber(2))
+
   /// Numbers and arguments are part of what nodes of two versions say to each other.
   @Test func questionsStandOnTheWireAsEver() throws {
     let id = Array(Self.bytes(Self.device))
@@ -33,7 +35,7 @@ import Testing
       NodeQuestions.administer.bytes(Pair(Self.device, .refillBudget(nil)))
         == [3] + id + Self.bytes(AdminAction.refillBudget(nil)))
     #expect(
-      NodeQuestions.devices.bytes(.init(text: "a", position: .init(loop: 1, place: 2), limit: 3))
+      NodeQuestions.devices.bytes(.init(text: "a", position: Self.position, limit: 3))
         == [4, 1, 97, 1, 2, 4, 6])
     #expect(NodeQuestions.counters.bytes(Nothing()) == [12])
     #expect(NodeQuestions.feed.bytes(12) == [13, 1, 12])
@@ -48,7 +50,7 @@ import Testing
     }
     #expect(try comesBack(Pair(Self.filter(), 9)))
     #expect(try comesBack(DeviceSearch(text: "", position: nil, limit: 1)))
-    #expect(try comesBack(DeviceSearch(text: "a", position: .init(loop: 1, place: 2), limit: 3)))
+    #expect(try comesBack(DeviceSearch(text: "a", position: Self.position, limit: 3)))
     #expect(try comesBack(Nothing()))
   }
 
