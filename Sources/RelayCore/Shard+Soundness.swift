@@ -21,16 +21,16 @@ extension Shard {
     (deviceIndex, connectionIndex) = (HashIndex(), HashIndex())
     (appIndex, aliasIndex) = (HashIndex(), HashIndex())
     for number in devices.indices {
-      deviceIndex.insert(number, KeyedHash.hash(devices[number].id))
+      deviceIndex.insert(number.number, KeyedHash.hash(devices[number].id))
       if let connection = devices[number].connection {
-        connectionIndex.insert(number, KeyedHash.hash(connection))
+        connectionIndex.insert(number.number, KeyedHash.hash(connection))
       }
     }
     for number in apps.indices where apps[number].isRegistered {
-      appIndex.insert(number, KeyedHash.hash(apps[number].token))
+      appIndex.insert(number.number, KeyedHash.hash(apps[number].token))
     }
     for number in aliases.indices {
-      aliasIndex.insert(number, KeyedHash.hash(aliases[number].own.token))
+      aliasIndex.insert(number.number, KeyedHash.hash(aliases[number].own.token))
     }
   }
 

@@ -96,6 +96,8 @@ package struct Slab<Element: Sendable>: Sendable {
   /// For a number from a file.
   func mayBeTaken(_ index: Index) -> Bool { links.indices.contains(Int(index)) && isTaken(index) }
 
+  func isLink(_ index: Index) -> Bool { index == .none || mayBeTaken(index) }
+
   /// In the order of reuse.
   package var freePlaces: [Index] {
     Array(sequence(first: firstFree) { links[Int($0)] }.prefix { $0.exists })
