@@ -175,3 +175,65 @@ package final class NATSConnection: Sendable {
     return headers
   }
 }
+
+/// The servers, and the trust and credentials for them. Paths are empty where there is no file.
+package struct NATSAccess: Hashable, Sendable {
+  /// URLs, `nats://` or `tls://`, with user and password if needed.
+  package var servers: [String]
+  /// PEM file of authorities for the servers' certificates; empty for the system's.
+  package var authorities = ""
+  /// PEM files of our certificate with its chain and of its key, for servers that demand one.
+  package var certificate = ""
+  package var key = ""
+  /// File with a user's JWT and the seed of its key, as NATS' tools write it.
+  package var credentials = ""
+
+  package init(servers: [String]) { self.servers = servers }
+
+  /// Requires TLS for all connections: the C client would go on without where a server offers none,
+  /// even for `tls://`.
+  package var isEncrypted: Bool {
+    !authorities.isEmpty || !certificate.isEmpty || servers.contains { $0.hasPrefix("tls://") }
+  }
+}
+
+/// A message that arrived on a connection's inbox.
+package struct NATSMessage: Sendable {
+  /// The tag of the question: the subject behind the inbox's name.
+  package var tag: String
+  package var body: [UInt8]
+  package var headers: [String: String]
+
+  package init(tag: String, body: [UInt8], headers: [String: String] = [:]) {
+    self.tag = tag
+    self.body = body
+    self.headers = headers
+  }
+
+  /// The status in the headers' first line ("NATS Protocol", "HMSG"): 503 for a subject without
+  /// subscribers.
+  package var status: Int? { headers["Status"].flatMap { Int($0) } }
+}
+
+package struct NATSError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// Where to look for the cause.
+  package enum Cause: Equatable, Sendable {
+    /// Mostly that no server answers.
+    case other
+    /// A file of ours is not usable.
+    case file(path: String)
+    /// The server's certificate is not trusted, or is another host's.
+    case certificate
+    case noTLS
+    /// The server hung up on our certificate, or for lack of one.
+    case hangup
+    case user
+  }
+
+  package var description: String
+  package var cause: Cause
+
+  package init(_ description: String, _ cause: Cause = .other) {
+    (self.description, self.cause) = (description, cause)
+  }
+}

@@ -67,7 +67,7 @@ struct ConnectionNumbers {
     self.last = last
   }
 
-  /// The next unused number, never that of operators. `Limits.connectionsPerLoop` leaves enough free.
+  /// The next unused number, never that of operators. `Limits.connectionsPerLoop` leaves some free.
   mutating func next(isTaken: (ConnectionNumber) -> Bool) -> ConnectionNumber {
     repeat {
       last = ConnectionNumber(last.value &+ 1)

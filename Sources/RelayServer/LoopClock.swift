@@ -1,3 +1,4 @@
+import NIOCore
 import Primitives
 import RelayCore
 import RelaySetup
@@ -36,4 +37,25 @@ struct LoopClock {
   mutating func beginBatch(at now: Instant) { batchTime = steady(now) }
 
   mutating func step(by interval: Interval) { offset = offset + interval }
+}
+
+/// A loop's timed work besides its shard's timers.
+struct LoopTimers {
+  var putOff = PutOff()
+  /// With a virtual clock.
+  var followers = ClockFollowers()
+  /// With the machine's clock: the wake-up for the earliest of all.
+  private var wake: (time: Instant, task: Scheduled<Void>)?
+
+  /// Wakes the loop at a moment, unless it wakes earlier.
+  mutating func wake(at moment: Instant, _ schedule: () -> Scheduled<Void>) {
+    if let wake, wake.time <= moment { return }
+    cancelWake()
+    wake = (moment, schedule())
+  }
+
+  mutating func cancelWake() {
+    wake?.task.cancel()
+    wake = nil
+  }
 }

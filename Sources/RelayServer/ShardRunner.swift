@@ -279,3 +279,102 @@ final class ShardRunner {
     core.flushRecording()
   }
 }
+
+extension ShardRunner {
+  func journalAnswered(_ word: Event) {
+    clock.beginBatch(at: now)
+    hear(word)
+    finishBatch()
+  }
+
+  /// With memory for storage: the records are now as safe as they get.
+  func memoryAnswered(_ sequence: UInt64, _ retired: [LoopLedger.RetiredToken]) {
+    if faults.inForce != nil, memoryWriteFails() {
+      return hear(.journal(.persistFailed(through: sequence)))
+    }
+    if !retired.isEmpty, case .memory(let feedback) = settings.storage {
+      Task {
+        for token in retired { await feedback.append(token.token, token.topic, at: token.since) }
+      }
+    }
+    hear(.journal(.persisted(through: sequence)))
+  }
+
+  /// Passes an answer on at once, or later because of a fault.
+  @inline(__always)
+  private func hear(_ word: Event) {
+    if faults.mayHoldJournal, let moment = journalDelay() {
+      return timers.putOff.add(at: moment) { [unowned self] in decide(word, at: now) }
+    }
+    decide(word, at: now)
+  }
+
+  /// Passes the journal's records to the shard, before anyone connects.
+  func restore(_ records: [RestoredRecord]) {
+    let now = now
+    if case .virtual(let time) = settings.clock {
+      // No record lies ahead of the time.
+      for record in records {
+        if let moment = record.acceptedAt { time.advance(to: moment) }
+      }
+    }
+    for record in records { decide(.journal(.restored(record)), at: now) }
+    finishBatch()
+  }
+}
+
+/// Partitions leave this node: their next node reads them from the journal, and their phones
+/// connect again.
+///
+/// First every loop learns that they are elsewhere, then their holder releases each
+/// (`LoopSet.release`). Messages between two loops arrive in order, so the holder has all its
+/// events by then.
+extension ShardRunner {
+  func depart(_ partitions: [PartitionID]) {
+    for partition in partitions { peers.table[partition] = PartitionTable.elsewhere }
+  }
+
+  /// Drops a partition; `done` succeeds when the journal has nothing left of it.
+  func drop(_ partition: PartitionID, done: EventLoopPromise<Void>) {
+    peers.departure = done
+    administer(.journal(.partitionDropped(partition)))
+  }
+
+  /// Fulfils `departure` once the partition has left.
+  func endDeparture() {
+    guard !core.shard.isDropping else { return }
+    peers.departure?.succeed()
+    peers.departure = nil
+  }
+
+  /// Refuses an event that no shard gets.
+  func refuse(_ event: Event) {
+    guard let request = event.request else { return }
+    core.effects.append(
+      event.notification == nil
+        ? .answer(request, .refused(.unavailable))
+        : .respond(request, .rejected(.serviceUnavailable)))
+  }
+}
+
+extension ShardRunner {
+  /// Reads the key directory again if it has changed; returns whether other keys are in force now.
+  ///
+  /// Called for a token with an unknown key, so that a key is valid on every loop as soon as
+  /// `pushrelay key new` returns, without messages between the processes. A stranger can cause two
+  /// system calls of a few microseconds each; reading, which blocks this loop, also needs a change
+  /// of the directory.
+  func readKeysAgain() -> Bool {
+    guard let directory = settings.keyDirectory else { return false }
+    let stamp = directory.stamp
+    guard stamp != verifier.keys.stamp, stamp != unreadableKeys else { return false }
+    do throws(CredentialFileError) {
+      verifier.replaceKeys(try directory.load())
+      return true
+    } catch {
+      // Once per state of the directory is enough. `Relay` looks too, and logs.
+      unreadableKeys = stamp
+      return false
+    }
+  }
+}

@@ -2,6 +2,8 @@ import DeviceModel
 import FoundationEssentials
 import NIOCore
 import NIOHTTP1
+import Primitives
+import Synchronization
 import TLS
 
 /// HTTP transfers for the phones of a process, whatever their apps are doing (WWDC 2013 session
@@ -278,5 +280,63 @@ package enum TransferClientError: Error, Hashable, CustomStringConvertible {
     case .trustRoots(let path, let why):
       "\(path) cannot be used: it must hold certificates in PEM that this user may read (\(why))"
     }
+  }
+}
+
+/// A counting semaphore; waiters are served in order.
+actor AsyncSemaphore {
+  private var free: Int
+  private(set) var waiting: [CheckedContinuation<Void, Never>] = []
+
+  init(_ count: Int) { free = max(1, count) }
+
+  /// Waits for a place, to be returned by `leave`. A cancelled task waits for its turn, too.
+  func enter() async {
+    guard free == 0 else {
+      free -= 1
+      return
+    }
+    await withCheckedContinuation { waiting.append($0) }
+  }
+
+  func leave() {
+    if waiting.isEmpty { free += 1 } else { waiting.removeFirst().resume() }
+  }
+}
+
+/// Collects reports and passes them on one at a time, progress at most once per `interval`.
+final class ProgressReporter: Sendable {
+  private let channel: AsyncStream<TransferReport>.Continuation
+  private let interval: Duration
+  private let last: Mutex<ContinuousClock.Instant?> = Mutex(nil)
+
+  /// The maximum of unread reports; the oldest are dropped, as the newest says it all.
+  static let most = 16
+
+  init(to channel: AsyncStream<TransferReport>.Continuation, every interval: Duration) {
+    self.channel = channel
+    self.interval = interval
+  }
+
+  /// Total bytes at a start or restart; always reported.
+  func began(at bytes: Int64) {
+    last.withLock { $0 = ContinuousClock.now }
+    channel.yield(.progressed(bytes: bytes))
+  }
+
+  func moved(to bytes: Int64) {
+    let now = ContinuousClock.now
+    let isDue = last.withLock { last in
+      if let last, now - last < interval { return false }
+      last = now
+      return true
+    }
+    if isDue { channel.yield(.progressed(bytes: bytes)) }
+  }
+
+  /// The last report; nil for a cancelled transfer.
+  func end(_ report: TransferReport?) {
+    if let report { channel.yield(report) }
+    channel.finish()
   }
 }
