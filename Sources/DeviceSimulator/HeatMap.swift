@@ -64,13 +64,11 @@ extension Simulation {
       HeatMap(name: "\(phones[Int(app.phone)].name)/\(app.name)", dayCount: dayCount)
     }
     for entry in entries where entry.app >= 0 {
-      let layer: HeatMap.Layer? =
-        switch entry.fact {
-        case .phone(.app(_, .opened)): .uses
-        case .fetchBegan: .fetches
-        case .life(.received), .life(.restored): .pushes
-        default: nil
-        }
+      var layer: HeatMap.Layer?
+      if case .phone(.app(_, .opened)) = entry.fact { layer = .uses }
+      if case .fetchBegan = entry.fact { layer = .fetches }
+      if case .life(.received) = entry.fact { layer = .pushes }
+      if case .life(.restored) = entry.fact { layer = .pushes }
       if let layer { maps[Int(entry.app)].times[layer, default: []].append(entry.at - origin) }
     }
     return maps

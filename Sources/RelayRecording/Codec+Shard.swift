@@ -5,7 +5,7 @@ package import RelayCore
 /// All that a shard is, including places, so that one made from it decides the same. What no
 /// decision depends on (a hash table's order) is left out: the same history gives the same bytes.
 ///
-/// What is read may be impossible; `Shard.init(restoring:checkpoints:)` says so.
+/// A state that was read may be impossible; `Shard.init(restoring:checkpoints:)` says so.
 extension Shard: Composite {
   package static let fields = Fields(
     of: Shard(configuration: Configuration(), at: Instant(milliseconds: 0)),

@@ -2,30 +2,14 @@ import Dispatch
 import FoundationEssentials
 import ProviderCredentials
 import RelayServer
-import SystemPackage
 
 enum StandardInput {
   /// Reads a file, or standard input for `-`; throws with a hint to what it should be.
   static func payload(_ file: String, _ hint: String) throws -> [UInt8] {
-    let bytes = file == "-" ? readAll(limitBytes: 1 << 20) : PrivateFile.read(file)
-    guard let bytes else {
+    guard let bytes = PrivateFile.read(file == "-" ? "/dev/stdin" : file) else {
       throw CommandError("\(file) cannot be read: name \(hint), or - for stdin")
     }
     return bytes
-  }
-
-  /// Reads to the end, or until there is more than the limit; nil when unreadable.
-  private static func readAll(limitBytes: Int) -> [UInt8]? {
-    var all: [UInt8] = []
-    while all.count <= limitBytes {
-      let piece = try? unsafe [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, count in
-        count = try unsafe FileDescriptor.standardInput.read(into: .init(buffer))
-      }
-      guard let piece else { return nil }
-      if piece.isEmpty { break }
-      all += piece
-    }
-    return all
   }
 
   /// Lines as they arrive, on a thread of their own: a terminal can only be read by blocking.

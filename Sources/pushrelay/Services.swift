@@ -19,7 +19,7 @@ enum Services {
   }
 }
 
-/// What a command does itself, until it is done or a signal comes.
+/// Runs the work of a command until it is done or a signal comes.
 struct Work: Service {
   private let work: @Sendable () async throws -> Void
 

@@ -46,7 +46,8 @@ let importRules: [ImportRule] = [
   ImportRule(target: "HTTP2", own: ["CNghttp2", "Primitives"], others: ["NIOCore", "Glibc"]),
   // Layer 1.
   ImportRule(target: "DeviceLink", own: ["Primitives", "RelayCore"], others: []),
-  ImportRule(target: "RelayRecording", own: ["Primitives", "RelayCore"], others: []),
+  ImportRule(
+    target: "RelayRecording", own: ["Primitives", "RelayCore"], others: ["DequeModule"]),
   ImportRule(target: "Transport", own: ["TLS", "HTTP2"], others: ["NIOCore"]),
   ImportRule(
     target: "RelayStore", own: ["Primitives", "RelayCore", "SQLite"],
