@@ -14,6 +14,19 @@ package enum SystemResources {
     return Int(clamping: limit.rlim_cur)
   }
 
+  /// Reads standard input to its end, or until there is more than the limit; nil when unreadable.
+  package static func readStandardInput(limitBytes: Int) -> [UInt8]? {
+    var all: [UInt8] = []
+    var piece = [UInt8](repeating: 0, count: 65_536)
+    while all.count <= limitBytes {
+      let count = read(STDIN_FILENO, &piece, piece.count)
+      guard count > 0 || errno == EINTR || count == 0 else { return nil }
+      if count == 0 { break }
+      all += piece.prefix(max(0, count))
+    }
+    return all
+  }
+
   /// Returns unused memory to the system (malloc_trim(3)).
   package static func returnMemory() { malloc_trim(0) }
 }

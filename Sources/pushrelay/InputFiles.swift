@@ -1,12 +1,15 @@
 import Dispatch
 import FoundationEssentials
+import HTTP2
 import ProviderCredentials
 import RelayServer
 
 enum StandardInput {
   /// Reads a file, or standard input for `-`; throws with a hint to what it should be.
   static func payload(_ file: String, _ hint: String) throws -> [UInt8] {
-    guard let bytes = PrivateFile.read(file == "-" ? "/dev/stdin" : file) else {
+    let bytes =
+      file == "-" ? SystemResources.readStandardInput(limitBytes: 1 << 20) : PrivateFile.read(file)
+    guard let bytes else {
       throw CommandError("\(file) cannot be read: name \(hint), or - for stdin")
     }
     return bytes
