@@ -146,7 +146,7 @@ struct FieldTraits: OptionSet {
   }
 }
 
-func matches(_ bytes: UnsafeRawBufferPointer, _ text: StaticString) -> Bool {
+private func matches(_ bytes: UnsafeRawBufferPointer, _ text: StaticString) -> Bool {
   bytes.count == text.utf8CodeUnitCount
     && bytes.elementsEqual(
       UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))

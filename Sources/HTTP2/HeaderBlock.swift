@@ -30,12 +30,14 @@ package struct HeaderBlock: Sendable {
   /// The fields, each after its mark.
   private(set) var record: [UInt8] = []
   package private(set) var count = 0
+  /// The length of the block in HPACK at most: of a field a byte, and of a string its length.
+  private(set) var encodedBytes = 0
 
   package init() {}
 
   package mutating func removeAll(keepingCapacity: Bool = true) {
     record.removeAll(keepingCapacity: keepingCapacity)
-    count = 0
+    (count, encodedBytes) = (0, 0)
   }
 
   /// Appends a constant field, `":status"` `"200"`, by its address.
@@ -82,6 +84,7 @@ package struct HeaderBlock: Sendable {
   private mutating func append(_ mark: Mark) {
     withUnsafeBytes(of: mark) { record.append(contentsOf: $0) }
     count += 1
+    encodedBytes += 1 + 2 * 6 + Int(mark.nameCount) + Int(mark.valueCount)
   }
 }
 
@@ -102,6 +105,7 @@ struct BlockField {
   let hasStaticValue: Bool
 
   /// Reads and removes a record's first field; nil when there is none.
+  @inline(__always)
   init?(takenFrom record: inout UnsafeRawBufferPointer) {
     guard let start = record.baseAddress, record.count >= HeaderBlock.markBytes else { return nil }
     let mark = record.loadUnaligned(as: HeaderBlock.Mark.self)

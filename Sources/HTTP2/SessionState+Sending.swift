@@ -29,20 +29,28 @@ extension SessionState {
 
   /// Server: keeps an answer's head until its frame leaves; false when it is too long.
   mutating func keepHead(_ head: borrowing HeaderBlock, slot: Int) -> Bool {
-    stagedHead.removeAll(keepingCapacity: true)
-    head.encode(into: &stagedHead)
-    guard stagedHead.count <= HTTP2Configuration.maximumAnswerHeadBytes else { return false }
-    stagedHead.withUnsafeBufferPointer { outgoing.append($0, to: &streams.slots[slot].queue) }
-    streams.slots[slot].headBytes = stagedHead.count
+    makeRoom(head.encodedBytes)
+    let count = stagedHead.withUnsafeMutableBytes { target in
+      target.baseAddress.map { head.encode(into: $0) } ?? 0
+    }
+    guard count <= HTTP2Configuration.maximumAnswerHeadBytes else { return false }
+    stagedHead.withUnsafeBufferPointer { staged in
+      let head = UnsafeBufferPointer(rebasing: staged[..<count])
+      outgoing.append(head, to: &streams.slots[slot].queue)
+    }
+    streams.slots[slot].headBytes = count
     return true
+  }
+
+  private mutating func makeRoom(_ count: Int) {
+    guard stagedHead.count < count else { return }
+    stagedHead.append(contentsOf: repeatElement(0, count: count - stagedHead.count))
   }
 
   /// Server: copies the head of an answer that leaves: its stream may be gone in a moment.
   private mutating func stageHead(slot: Int) {
     let count = streams.slots[slot].headBytes
-    if stagedHead.count < count {
-      stagedHead.append(contentsOf: repeatElement(0, count: count - stagedHead.count))
-    }
+    makeRoom(count)
     stagedHead.withUnsafeMutableBufferPointer { target in
       _ = outgoing.read(
         from: &streams.slots[slot].queue,

@@ -5,9 +5,9 @@ import Testing
 /// The heads of answers, with libnghttp2 for a reader.
 @Suite struct HPACKEncoderTests {
   private func encode(_ head: HeaderBlock) -> [UInt8] {
-    var bytes: [UInt8] = []
-    head.encode(into: &bytes)
-    return bytes
+    var bytes = [UInt8](repeating: 0xFF, count: head.encodedBytes)
+    let count = bytes.withUnsafeMutableBytes { $0.baseAddress.map { head.encode(into: $0) } ?? 0 }
+    return Array(bytes[..<count])
   }
 
   private func head(_ number: Int) -> HeaderBlock {
