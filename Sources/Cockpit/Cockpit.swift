@@ -231,7 +231,9 @@ package enum AdminToken {
     if let data = FileManager.default.contents(atPath: path),
       let text = String(bytes: data, encoding: .utf8)
     {
-      let token = text.split(whereSeparator: \.isWhitespace).joined()
+      // Without what is around it; a blank within is the operator's.
+      let start = text.drop { $0.isWhitespace }
+      let token = String(start.reversed().drop { $0.isWhitespace }.reversed())
       if token.utf8.count >= 16 { return token }
     }
     var bytes: [UInt8] = []

@@ -20,9 +20,14 @@ package enum SystemResources {
     var piece = [UInt8](repeating: 0, count: 65_536)
     while all.count <= limitBytes {
       let count = read(STDIN_FILENO, &piece, piece.count)
-      guard count > 0 || errno == EINTR || count == 0 else { return nil }
       if count == 0 { break }
-      all += piece.prefix(max(0, count))
+      if count > 0 { all += piece.prefix(count) }
+      if count < 0, errno == EAGAIN {
+        var input = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+        poll(&input, 1, -1)
+      } else if count < 0, errno != EINTR {
+        return nil
+      }
     }
     return all
   }

@@ -51,6 +51,7 @@ final class OpenQuestions: Sendable {
   private struct Question {
     let isLast: @Sendable (NATSMessage) -> Bool
     let done: @Sendable ([NATSMessage]?) -> Void
+    let deadline: DispatchTime
     var messages: [NATSMessage] = []
     var bytes = 0
   }
@@ -58,6 +59,8 @@ final class OpenQuestions: Sendable {
   private struct State {
     var questions: [UInt64: Question] = [:]
     var lastNumber: UInt64 = 0
+    /// A sweep is coming.
+    var isSwept = false
   }
 
   private let state = Mutex(State())
@@ -72,13 +75,30 @@ final class OpenQuestions: Sendable {
     within length: DispatchTimeInterval, isLast: @escaping @Sendable (NATSMessage) -> Bool,
     _ done: @escaping @Sendable ([NATSMessage]?) -> Void
   ) -> UInt64 {
-    let number = state.withLock { state in
+    let (number, isSwept) = state.withLock { state in
       state.lastNumber += 1
-      state.questions[state.lastNumber] = Question(isLast: isLast, done: done)
-      return state.lastNumber
+      state.questions[state.lastNumber] = Question(
+        isLast: isLast, done: done, deadline: .now() + length)
+      return (state.lastNumber, exchange(&state.isSwept, with: true))
     }
-    DispatchQueue.global().asyncAfter(deadline: .now() + length) { self.giveUp(number) }
+    if !isSwept { sweepSoon() }
     return number
+  }
+
+  /// One timer for all questions: there is one for each message to the journal.
+  private func sweepSoon() {
+    DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(50)) { self.sweep() }
+  }
+
+  private func sweep() {
+    let overdue = state.withLock { state in
+      let now = DispatchTime.now()
+      let overdue = state.questions.filter { $0.value.deadline <= now }.keys.sorted()
+      state.isSwept = overdue.count < state.questions.count
+      return (numbers: overdue, goesOn: state.isSwept)
+    }
+    for number in overdue.numbers { giveUp(number) }
+    if overdue.goesOn { sweepSoon() }
   }
 
   func hear(_ message: NATSMessage, to number: UInt64) {

@@ -148,11 +148,6 @@ struct EngineBucket: Sendable {
       var writer = ByteWriter()
       writer.put(byte: Self.form)
       writer.put(new)
-      // It must fit one message.
-      guard writer.count < client.maximumPayloadBytes / 4 else {
-        throw .engineRefuses(
-          reason: "\(writer.count) bytes are too many for one message, \(key.subject)")
-      }
       let answer = await client.ask(
         key.subject, writer.bytes, after: last.sequence, within: .seconds(1))
       // Another node was faster, or the answer was lost: then the next read finds the new value.
@@ -160,7 +155,14 @@ struct EngineBucket: Sendable {
     }
   }
 
+  /// Refuses a value that a message does not hold.
   func set<Value: BinaryCodable & Equatable>(_ key: Key, to value: Value) async throws(StoreError) {
+    var writer = ByteWriter()
+    writer.put(value)
+    guard writer.count < client.maximumPayloadBytes / 4 else {
+      throw .engineRefuses(
+        reason: "\(writer.count) bytes are too many for one message, \(key.subject)")
+    }
     try await change(key) { (stored: Value?) in stored == value ? nil : value }
   }
 

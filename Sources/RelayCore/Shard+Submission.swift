@@ -153,7 +153,7 @@ extension Shard {
     switch event {
     case .persisted(let sequence): persisted(through: sequence, into: &effects)
     case .persistFailed(let sequence): persistFailed(through: sequence, into: &effects)
-    case .restored(let record): restore(record, into: &effects)
+    case .restored(let record): return restore(record, into: &effects)
     case .partitionDropped(let partition): leaving = partition
     }
     if leaving != nil { dropWhenSettled(into: &effects) }

@@ -123,16 +123,22 @@ extension Relay {
 
 extension Inbox {
   func life(of id: UniqueID) async -> Found<Relay.Life?> {
-    var found = await steps(of: [id])
+    var (found, note) = await stepsAndNote(of: id)
     // Only the loop that accepted it knows its `apns-id`.
     guard let uniqueID = found.value.first?.first?.uniqueID else {
       return Found(value: nil, missing: found.missing)
     }
-    if uniqueID != id { found = await steps(of: [uniqueID]) }
+    if uniqueID != id { (found, note) = await stepsAndNote(of: uniqueID) }
     var life = Relay.Life(found.value.first ?? [])
-    let notes = await askAll(NodeQuestions.note, uniqueID)
-    life?.note = notes.value.first { !$0.isEmpty } ?? PushNote()
+    life?.note = note
     return Found(value: life, missing: found.missing)
+  }
+
+  /// Asks for both at once: a node that does not answer is waited for once.
+  private func stepsAndNote(of id: UniqueID) async -> (Found<[[DeliveryEvent]]>, PushNote) {
+    async let notes = askAll(NodeQuestions.note, id)
+    let found = await steps(of: [id])
+    return (found, await notes.value.first { !$0.isEmpty } ?? PushNote())
   }
 
   fileprivate func steps(of ids: [UniqueID]) async -> Found<[[DeliveryEvent]]> {

@@ -96,14 +96,14 @@ struct CertsCommand: AsyncParsableCommand {
     @OptionGroup var files: StateOptions
 
     func run() async throws {
+      let environments =
+        try Optional<ProviderEnvironment>.named(environment).map { [$0] }
+        ?? Set(ProviderEnvironment.allCases)
       let now = WallClock.now.milliseconds
       let authority = try CertificateFiles(directory: files.state).authority(now: now)
       let topics = topic.map { ProviderCertificate.Topic(name: $0, kind: Self.kind($0)) }
       let identity = try authority.issueProvider(
-        topics: topics,
-        environments: try Optional<ProviderEnvironment>.named(environment).map { [$0] }
-          ?? Set(ProviderEnvironment.allCases),
-        now: now)
+        topics: topics, environments: environments, now: now)
       let stem = out.hasSuffix(".pem") ? String(out.dropLast(4)) : out
       try PrivateFile.write(Array(identity.privateKey.utf8), to: stem + ".key")
       try PrivateFile.write(Array(identity.certificate.utf8), to: out, mode: 0o644)

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import Cockpit
@@ -20,5 +21,19 @@ import Testing
   ])
   func whatIsNoNameIsNoneOfOurs(authority: String) {
     #expect(OwnPages.name(authority) == nil)
+  }
+
+  /// What stands in the file is the token: clients send it as it is, without the line's end.
+  @Test func aTokenOfTheOperatorsStaysAsItIs() throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "token-\(UUID())")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let path = folder.appending(path: "admin.token").path
+    let made = try AdminToken.read(path)
+    #expect(made.count == 32)
+    #expect(try AdminToken.read(path) == made)
+    try Data(" correct horse 1 \n".utf8).write(to: URL(filePath: path))
+    #expect(try AdminToken.read(path).count == 32, "too short: a new one")
+    try Data(" correct horse battery\n".utf8).write(to: URL(filePath: path))
+    #expect(try AdminToken.read(path) == "correct horse battery")
   }
 }

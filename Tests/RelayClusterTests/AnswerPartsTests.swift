@@ -42,4 +42,27 @@ import Testing
     }
     #expect(done.withLock { $0 }.count == 1 && done.withLock { $0[0] } == nil)
   }
+
+  /// One timer serves all; after it has had nothing to do, the next question starts it again.
+  @Test func aQuestionThatIsNotAnsweredEnds() async {
+    let questions = OpenQuestions()
+    for _ in 0..<2 {
+      let answer = await withCheckedContinuation { done in
+        _ = questions.open(within: .seconds(60), isLast: { _ in true }, { _ in })
+        _ = questions.open(within: .milliseconds(1), isLast: { _ in true }) {
+          done.resume(returning: $0?.count)
+        }
+      }
+      #expect(answer == nil)
+    }
+    let lonely = OpenQuestions()
+    for _ in 0..<2 {
+      let isGivenUp = await withCheckedContinuation { done in
+        _ = lonely.open(within: .milliseconds(1), isLast: { _ in true }) {
+          done.resume(returning: $0 == nil)
+        }
+      }
+      #expect(isGivenUp)
+    }
+  }
 }
