@@ -174,7 +174,7 @@ final class ConnectionHandler: SocketHandler {
       case .provider(let provider): provider.connection.ended()
       case .device(let device): device.ended(on: self)
       }
-      runner.connections.remove(number)
+      runner.remove(number)
       runner.finishBatch()
     }
   }

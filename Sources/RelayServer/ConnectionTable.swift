@@ -8,8 +8,6 @@ struct ConnectionTable {
   /// Of the binary provider API; numbers are shared with `http2`.
   private(set) var binary: [ConnectionNumber: BinaryConnectionHandler] = [:]
   private var numbers = ConnectionNumbers()
-  /// The last connection looked up: answers come in runs.
-  private var recent: ConnectionHandler?
   /// To be flushed at the end of the batch.
   var dirty = Deque<ConnectionHandler>()
   var awaitingTurns: [ConnectionHandler] = []
@@ -41,17 +39,9 @@ struct ConnectionTable {
   mutating func remove(_ number: ConnectionNumber) {
     http2[number] = nil
     binary[number] = nil
-    if recent?.number == number { recent = nil }
   }
 
-  subscript(number: ConnectionNumber) -> ConnectionHandler? {
-    mutating get {
-      if let recent, recent.number == number { return recent }
-      guard let found = http2[number] else { return nil }
-      recent = found
-      return found
-    }
-  }
+  subscript(number: ConnectionNumber) -> ConnectionHandler? { http2[number] }
 }
 
 /// The numbers of one loop's connections: from 1 up, then from 1 again, since strangers can use up

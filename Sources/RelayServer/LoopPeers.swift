@@ -8,8 +8,6 @@ struct LoopPeers {
   /// In the order of their indices, itself included.
   let runners: [ShardRunner.Peer]
   private var outboxes: [LoopMessage]
-  /// The loop of each partition, as far as this loop knows.
-  var table: PartitionTable
   /// Fulfilled when the partition that the shard drops has left.
   var departure: EventLoopPromise<Void>?
   /// The number of returns to a checkpoint.
@@ -17,11 +15,10 @@ struct LoopPeers {
   private(set) var sentCount = 0
   private(set) var receivedCount = 0
 
-  init(_ index: UInt16, _ runners: [ShardRunner.Peer], _ settings: ServerSettings) {
+  init(_ index: UInt16, _ runners: [ShardRunner.Peer]) {
     self.index = Int(index)
     self.runners = runners
     outboxes = runners.map { _ in LoopMessage() }
-    table = settings.firstTable(loopCount: max(1, runners.count))
   }
 
   mutating func tell(_ event: Event, loop: Int) { outboxes[loop].events.append(event) }

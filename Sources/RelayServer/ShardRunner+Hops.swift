@@ -258,9 +258,9 @@ extension ShardRunner {
     finishBatch()
   }
 
-  func adopt(_ partitions: [PartitionID: Int], of stripe: Int) {
+  func adopt(_ adopted: [PartitionID: Int], of stripe: Int) {
     clock.beginBatch(at: now)
-    for (partition, loop) in partitions { peers.table[partition] = loop }
+    for (partition, loop) in adopted { partitions[partition] = loop }
     replayWaiting(stripe)
     finishBatch()
   }
@@ -296,7 +296,7 @@ extension ShardRunner {
     func hasMoved(_ device: DeviceID) -> Bool {
       guard let hops else { return false }
       return stripes.contains(
-        hops.stripe(of: peers.table.partition(ofRoutingKey: device.routingKey)))
+        hops.stripe(of: partitions.partition(ofRoutingKey: device.routingKey)))
     }
     for connection in connections.http2.values {
       connection.device?.endMoved(hasMoved, on: connection)

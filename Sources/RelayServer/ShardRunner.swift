@@ -28,6 +28,12 @@ final class ShardRunner {
   var clock: LoopClock
   var ids: IDSource
   var connections = ConnectionTable()
+  /// The last connection looked up: answers come in runs. Beside the table, as `partitions` beside
+  /// `peers`: what each push reads is checked for exclusive access if functions of its value call
+  /// others.
+  private var recent: ConnectionHandler?
+  /// The loop of each partition, as far as this loop knows.
+  var partitions: PartitionTable
   var adminPeers = AdminPeers()
   var peers: LoopPeers
   /// nil for a relay on its own.
@@ -65,7 +71,8 @@ final class ShardRunner {
     core = LoopShard(start, feed, settings.recording)
     clock = LoopClock(settings)
     ids = IDSource(seed: settings.configuration.seed, loop: index)
-    peers = LoopPeers(index, [], settings)
+    peers = LoopPeers(index, [])
+    partitions = settings.firstTable(loopCount: 1)
     hops = settings.port.map { HopSet($0, stripeCount: settings.stripeCount) }
     verifier = ProviderTokenVerifier(
       keys: settings.keys, environment: settings.configuration.environment)
@@ -74,7 +81,8 @@ final class ShardRunner {
 
   /// Sets all runners, itself included, in the order of their indices.
   func introduce(_ runners: [Peer]) {
-    peers = LoopPeers(index, runners, settings)
+    peers = LoopPeers(index, runners)
+    partitions = settings.firstTable(loopCount: max(1, runners.count))
     ids.number(asLoop: index, of: runners.count)
   }
 
@@ -96,7 +104,7 @@ final class ShardRunner {
   }
 
   func raise(_ event: Event, forKey routingKey: UInt64, at now: Instant) {
-    let (partition, loop) = peers.table.place(ofRoutingKey: routingKey)
+    let (partition, loop) = partitions.place(ofRoutingKey: routingKey)
     if isNode {
       if isBarred(event) { return refuse(event) }
       if loop != PartitionTable.elsewhere, isLost(partition) {
@@ -171,7 +179,7 @@ final class ShardRunner {
     switch effect {
     case .respond(let address, let answer):
       guard isMine(address) || isHere(address, effect) else { return }
-      guard let connection = connections[address.connection] else {
+      guard let connection = self.connection(address.connection) else {
         connections.binary[address.connection]?.respond(address.stream, answer)
         return
       }
@@ -193,11 +201,11 @@ final class ShardRunner {
     case .answer(let address, _), .hello(let address), .sendEmpty(let address),
       .checkQueue(let address), .close(let address, _):
       guard isHere(address, effect) else { return }
-      connections[address.connection]?.perform(effect)
+      connection(address.connection)?.perform(effect)
     case .sendKeepAlive(let address):
       guard isHere(address, effect) else { return }
       if clock.isVirtual { timers.followers.touch(address) }
-      connections[address.connection]?.perform(effect)
+      connection(address.connection)?.perform(effect)
     case .tell(let routingKey, let event):
       raise(event, forKey: routingKey, at: now)
     }
@@ -221,15 +229,27 @@ final class ShardRunner {
     return false
   }
 
+  private func connection(_ number: ConnectionNumber) -> ConnectionHandler? {
+    if let recent, recent.number == number { return recent }
+    guard let found = connections[number] else { return nil }
+    recent = found
+    return found
+  }
+
+  func remove(_ connection: ConnectionNumber) {
+    connections.remove(connection)
+    if recent?.number == connection { recent = nil }
+  }
+
   @inline(__always)
   func deliver(_ line: DownLine, to stream: StreamAddress) {
     guard stream.connection != .operators else { return adminPeers.send(line, to: stream.stream) }
-    connections[stream.connection]?.send(line, to: stream.stream)
+    connection(stream.connection)?.send(line, to: stream.stream)
   }
 
   func resetStream(_ stream: StreamAddress) {
     guard stream.connection != .operators else { return adminPeers.remove(stream.stream) }
-    connections[stream.connection]?.resetStream(stream.stream)
+    connection(stream.connection)?.resetStream(stream.stream)
   }
 
   // MARK: The whole loop
@@ -330,8 +350,8 @@ extension ShardRunner {
 /// (`LoopSet.release`). Messages between two loops arrive in order, so the holder has all its
 /// events by then.
 extension ShardRunner {
-  func depart(_ partitions: [PartitionID]) {
-    for partition in partitions { peers.table[partition] = PartitionTable.elsewhere }
+  func depart(_ departing: [PartitionID]) {
+    for partition in departing { partitions[partition] = PartitionTable.elsewhere }
   }
 
   /// Drops a partition; `done` succeeds when the journal has nothing left of it.

@@ -27,7 +27,7 @@ import Testing
   /// An event reaches the loop that has its device, in one message with all others of the batch.
   @Test func aBatchIsOneMessage() throws {
     let (loop, runners) = makeRunners(2)
-    let owner = runners[0].peers.table.loop(ofRoutingKey: device.routingKey)
+    let owner = runners[0].partitions.loop(ofRoutingKey: device.routingKey)
     let (sender, receiver) = (runners[1 - owner], runners[owner])
     let request = RequestID(loop: sender.index, connection: 9, stream: 1)
     let secret = SecretHash(words: (1, 2, 3, 4))

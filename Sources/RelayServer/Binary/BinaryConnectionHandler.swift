@@ -90,7 +90,7 @@ final class BinaryConnectionHandler: SocketHandler {
     phase = .closed
     self.context = nil
     if case .feedback(let pages) = role { pages.ended() }
-    if let number { runner.connections.remove(number) }
+    if let number { runner.remove(number) }
   }
 
   // MARK: From the runner
