@@ -27,6 +27,7 @@ package struct Cockpit: Service {
   private let onReady: @Sendable (RelayConfiguration.Endpoint?) -> Void
   let epoch: Epoch
 
+  /// - Parameter onReady: gets the real TCP endpoint, nil for none, once each listener is there or
   ///   known to be impossible.
   package init(
     relay: Relay, configuration: RelayConfiguration, logger: Logger,

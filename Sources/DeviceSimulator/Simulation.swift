@@ -24,7 +24,6 @@ import RelayCore
 /// 2. Items from one side to the other arrive in order, or not at all.
 /// 3. The relay keeps a connection that the phone has lost at most until the keep-alive shows it.
 ///    The reverse lasts only as long as connecting.
-
 public struct Simulation: Sendable {
   public let seed: UInt64
   /// The midnight that is time zero, in UNIX milliseconds.

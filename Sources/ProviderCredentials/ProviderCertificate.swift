@@ -33,6 +33,7 @@ package struct ProviderCertificate: Sendable, Equatable {
   static let productionExtension: ASN1Identifier = [1, 2, 840, 113635, 100, 6, 3, 2]
   static let topicsExtension: ASN1Identifier = [1, 2, 840, 113635, 100, 6, 3, 6]
 
+  /// - Throws: `certificateMalformed` for bytes that are no certificate, a malformed topic list,
   ///   and for a certificate without any topic.
   package init(derEncoded bytes: [UInt8]) throws(CredentialError) {
     let certificate: Certificate

@@ -54,7 +54,7 @@ package enum DeliveryStep: Hashable, Sendable {
 /// A fault that occurred, in the words of its request.
 package struct FaultMark: Hashable, Sendable {
   package var name: String
-  /// provider, connection or delivery.
+  /// `provider`, `connection` or `delivery`.
   package var place: String
   package var action: String
 

@@ -55,6 +55,7 @@ struct LoopShard {
     return change
   }
 
+  /// - Parameters:
   ///   - effects: of the event; a refused request, also from strangers, changes nothing.
   ///   - gone: the device of a stream that has ended.
   private func change(

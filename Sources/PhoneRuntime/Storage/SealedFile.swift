@@ -10,7 +10,6 @@ import TLS
 /// ```
 /// Everything before the nonce is authenticated, so one app's archive cannot pass for another's.
 /// Each sealing uses a new random nonce.
-
 enum SealedFile {
   enum Kind: String, CaseIterable {
     case archive = "PRPA"
