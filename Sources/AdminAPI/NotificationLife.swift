@@ -82,6 +82,8 @@ package struct NotificationLife: Codable, Equatable, Sendable {
   package var sentence: String?
   /// The token of the device's app; empty when the app is gone.
   package var token: String?
+  /// As it was sent, if the relay keeps requests and still has this one; not in lists.
+  package var request: RequestStatus?
 
   /// nil when the first step, which has its owner, is no longer known.
   package init?(

@@ -2,6 +2,7 @@ import AdminAPI
 import Hummingbird
 import Primitives
 import RelayCore
+import RelayRequests
 import RelayServer
 
 struct DeviceRoutes {
@@ -94,7 +95,10 @@ struct DeviceRoutes {
       for action in [AdminAction.emptySlots(nil), .refillBudget(nil)] {
         guard try await relay.administer(device, action) else { throw Self.unknown }
       }
-      return Missing()
+      guard relay.keepsRequests else { return Missing() }
+      var match = RequestMatch()
+      match.tokens = try await RequestRoutes.tokens(of: device, relay)
+      return await relay.forgetRequests(match)
     case (nil, nil, true?): return await relay.reset(nil)
     default:
       throw Refusal.body(#"say one of {"topic":"…"}, {"device":"…"}, {"all":true}"#)

@@ -14,7 +14,7 @@ struct NotificationRoutes {
       try Response(json: try await body(named: context.parameters.get("id") ?? ""))
     }
     router.get("/v1/refusals") { request, _ in
-      let since = try request.parameter("since").map(moment)
+      let since = try request.parameter("since").map(epoch.moment)
       let limit = try request.limit()
       let cursor = epoch.listCursor(relay.now)
       let found = await relay.refusals(limit: 500)
@@ -24,7 +24,8 @@ struct NotificationRoutes {
           RefusalList(
             cursor: cursor, hasMore: refusals.count > limit,
             refusals: refusals.prefix(limit).map {
-              RefusedPush(at: $0.at, $0.uniqueID, $0.rejection, cause: $0.explanation)
+              RefusedPush(
+                at: $0.at, $0.uniqueID, peer: $0.peer, $0.rejection, cause: $0.explanation)
             }),
           found.missing))
     }
@@ -35,11 +36,12 @@ struct NotificationRoutes {
       throw Refusal(400, "BadId", "a notification's id is a UUID: apns-id or apns-unique-id")
     }
     let found = await relay.life(of: id)
-    guard let life = found.value, let body = await body(of: life) else {
+    guard let life = found.value, var body = await body(of: life) else {
       // A node that does not answer may know it.
       guard found.missing.isEmpty else { throw Refusal(found.missing) }
       throw Refusal.missing("UnknownNotification", "no such notification in the relay's log")
     }
+    body.request = await RequestRoutes.status(of: life.uniqueID, relay)
     return Lacking(body, found.missing)
   }
 
@@ -61,7 +63,7 @@ struct NotificationRoutes {
     filter.device = try Refusal.device(request.parameter("device"))
     filter.topic = request.parameter("topic")
     filter.kind = try Refusal.kind(request.parameter("kind"))
-    filter.since = try request.parameter("since").map(moment)
+    filter.since = try request.parameter("since").map(epoch.moment)
     var missing = Missing()
     let state = try Refusal.read(
       request.parameter("state"), "state", "is one of \(Self.states.joined(separator: ", "))"
@@ -107,16 +109,5 @@ struct NotificationRoutes {
       body.token = tokens[body.device ?? ""]?[body.topic] ?? ""
       return body
     }
-  }
-
-  private func moment(_ cursor: String) throws(Refusal) -> Instant {
-    let parts = cursor.split(separator: "-", omittingEmptySubsequences: false)
-    guard parts.count == 2, let milliseconds = Int64(parts[1]) else {
-      throw .body("since is a cursor that this API gave", field: "since")
-    }
-    guard parts[0] == epoch.listText else {
-      throw Refusal(410, "CursorExpired", "the cursor is of another run: ask without since")
-    }
-    return Instant(milliseconds: milliseconds)
   }
 }

@@ -2,6 +2,7 @@ import AdminAPI
 import Hummingbird
 import Primitives
 import RelayCore
+import RelayRequests
 import RelayServer
 
 /// Waits until something has happened, and says why not.
@@ -30,6 +31,7 @@ struct WaitRoutes {
   }
 
   private func answer(_ wish: WaitWish) async throws -> Response {
+    guard wish.match == nil || relay.keepsRequests else { throw RequestRoutes.notKept }
     guard await waits.begin() else {
       throw Refusal(
         503, "TooManyWaits", "\(WaitCount.limit) waits are under way; try again when one is over")
@@ -51,7 +53,9 @@ struct WaitRoutes {
     var position = await feed.position
     let start = relay.now
     let limit = wish.within.map { start + $0 }
-    if wish.advances { return try await advance(wish, from: start, to: limit ?? start) }
+    if wish.advances, let answer = try await advance(wish, from: start, to: limit ?? start) {
+      return answer
+    }
     let deadline = ContinuousClock.now + .milliseconds(wish.timeout.milliseconds)
     let timer = Task {
       try await Task.sleep(until: deadline, clock: .continuous)
@@ -81,14 +85,15 @@ struct WaitRoutes {
         if let met = met(finding, wish, since: start) { return met }
         if finding.isHopeless { break }
       }
-      if let limit, relay.now >= limit { break }
+      if let limit, !wish.advances, relay.now >= limit { break }
     }
     return try over(finding, wish, since: start)
   }
 
-  /// Advances the clock event by event until the wait is met or the time is over.
+  /// Advances the clock event by event until the wait is met or the time is over. nil when a phone
+  /// that is not on this clock has yet to acknowledge a push: that takes the machine's time.
   private func advance(_ wish: WaitWish, from start: Instant, to end: Instant) async throws
-    -> WaitAnswer
+    -> WaitAnswer?
   {
     guard let clock = relay.virtualClock else {
       throw Refusal.conflict(
@@ -106,7 +111,11 @@ struct WaitRoutes {
         guard let next = await clock.next(), next.at <= end, clock.now < end else {
           if clock.now < end { _ = try await clock.advance(.to(end)) }
           let last = try await look(wish)
-          return try met(last, wish, since: start) ?? over(last, wish, since: start)
+          if let met = met(last, wish, since: start) { return met }
+          guard wish.never || !last.lives.contains(where: { $0.state == "sent" }) else {
+            return nil
+          }
+          return try over(last, wish, since: start)
         }
         _ = try await clock.advance(.next)
       }
@@ -125,6 +134,8 @@ struct WaitRoutes {
     var uniqueID: UniqueID?
     var missing = Missing()
     var away: NodeAway?
+    /// The request that is nearest to the wanted, if none is that.
+    var nearest: SentRequest?
   }
 
   private func look(_ wish: WaitWish) async throws -> Finding {
@@ -145,6 +156,15 @@ struct WaitRoutes {
       let found = await relay.lives(wish.filter, limit: 1000)
       finding.missing = found.missing
       lives = found.value.compactMap(NotificationLife.init)
+    }
+    if let match = wish.match {
+      let requests = await relay.requests(match, limit: 1000, orNearest: true)
+      finding.missing.formUnion(requests.missing)
+      let matching = requests.value.filter { match.differences(of: $0).isEmpty }
+      let ids = Set(matching.map(\.uniqueID.description))
+      lives = lives.filter { ids.contains($0.uniqueId) }
+      // A refused one has no life.
+      if lives.isEmpty { finding.nearest = requests.value.first }
     }
     let events = lives.flatMap { $0.steps.filter(wish.matches) }.sorted { $0.time < $1.time }
     // The app of a delivered push may still report an outcome.
@@ -211,13 +231,22 @@ struct WaitRoutes {
       ? ("NeverAgain", "it cannot come true any more") : ("NotYet", nothing(wish))
     var refusal = Refusal.conflict(reason, nearest.first?.sentence ?? message)
     refusal.nearest = nearest
+    if let request = finding.nearest, let difference = wish.difference(of: request) {
+      refusal.nearestRequest = RequestStatus(request)
+      refusal.difference = difference
+      refusal.message =
+        "no push is as wanted; the nearest is \(request.uniqueID), sent at "
+        + "\(request.at.iso8601): \(difference)"
+    }
     if !finding.missing.nodes.isEmpty { refusal.missingNodes = finding.missing.nodes }
     throw refusal
   }
 
   private func nothing(_ wish: WaitWish) -> String {
     if wish.what.isOfDevice { return "the device is not \(wish.what.rawValue)" }
-    guard let push = wish.push else { return "nothing of the kind has happened" }
+    guard let push = wish.push else {
+      return wish.match == nil ? "nothing of the kind has happened" : "no push was sent at all"
+    }
     return "the relay knows no push \(push): it is another relay's, mistyped, or forgotten"
   }
 }
@@ -253,6 +282,8 @@ package struct WaitWish {
   var what: What
   var push: UniqueID?
   var filter = Relay.LifeFilter()
+  /// Conditions on the push's request.
+  var match: RequestMatch?
   var via: String?
   var count = 1
   var never = false
@@ -267,7 +298,9 @@ package struct WaitWish {
 
   init(_ bytes: [UInt8]) throws {
     let outer = try JSONMembers(bytes, known: ["expect", "within", "advance", "timeout"])
-    let known: Set<String> = ["what", "push", "device", "topic", "kind", "via", "count", "never"]
+    let known: Set<String> = [
+      "what", "push", "device", "topic", "kind", "via", "match", "count", "never",
+    ]
     guard let inner = try outer.object("expect", known: known) else {
       throw Refusal.body(#"expect says what to wait for: {"what":"delivered"}"#, field: "expect")
     }
@@ -283,6 +316,10 @@ package struct WaitWish {
     if via != nil { let _: Via = try Refusal.read(via, "expect.via", oneOf: \.name) }
     guard via == nil || what == .sent else {
       throw Refusal.body("via goes with sent: no other step has one", field: "expect.via")
+    }
+    match = try inner.object("match", known: Self.matchNames).map { try Self.match($0) }
+    guard match == nil || !what.isOfDevice else {
+      throw Refusal.body("match goes with what happens to pushes", field: "expect.match")
     }
     guard !what.isOfDevice || filter.device != nil else {
       throw Refusal.body("\(what.rawValue) needs the id of a device", field: "expect.device")
@@ -302,6 +339,36 @@ package struct WaitWish {
     guard !advances || within != nil else {
       throw Refusal.body("advance needs within: how far the clock may be moved", field: "within")
     }
+  }
+
+  /// The difference of a request from the wanted; a refused one did not become a push.
+  func difference(of request: SentRequest) -> String? {
+    match?.differences(of: request).first
+      ?? request.answer.flatMap { answer in
+        answer.answer.rejection.map { "it was refused: \($0.status) \($0.reason)" }
+      }
+  }
+
+  private static let matchNames: Set<String> = [
+    "topic", "token", "pushType", "status", "reason", "headers", "payload",
+  ]
+
+  /// `{"topic":…,"headers":{"apns-priority":"5"},"payload":{"aps.badge":3}}`
+  private static func match(_ members: JSONMembers) throws -> RequestMatch {
+    var match = RequestMatch()
+    match.topic = try members.text("topic")
+    match.tokens = try Refusal.token(members.text("token"), "expect.match.token").map { [$0] }
+    match.pushType = try members.text("pushType")
+    match.status = try members.integer("status").map { Int($0) }
+    match.reason = try members.text("reason")
+    match.headers = try members.members(of: "headers").map { name, value in
+      // A number is written as in the header.
+      (name.lowercased(), value.text ?? String(decoding: value.source, as: UTF8.self))
+    }
+    match.payload = try members.members(of: "payload").map { path, value in
+      PayloadCondition(PayloadPath(path), .equals(value))
+    }
+    return match
   }
 
   static func timeout(_ text: String) throws(Refusal) -> Interval {

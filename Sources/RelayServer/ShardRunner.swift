@@ -77,6 +77,7 @@ final class ShardRunner {
     verifier = ProviderTokenVerifier(
       keys: settings.keys, environment: settings.configuration.environment)
     ledger = LoopLedger(settings, feed)
+    history.requests = settings.requestJournal
   }
 
   /// Sets all runners, itself included, in the order of their indices.

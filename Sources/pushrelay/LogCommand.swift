@@ -69,8 +69,20 @@ struct LogCommand: AsyncParsableCommand {
     if json {
       Console.say(bytes: Array(answer.body.prefix { $0 != UInt8(ascii: "\n") }))
     } else {
-      show(try JSONDecoder().decode(NotificationLife.self, from: Data(answer.body)))
+      let life = try JSONDecoder().decode(NotificationLife.self, from: Data(answer.body))
+      show(life)
+      await showRequest(life.uniqueId)
     }
+  }
+
+  /// Shows the request as it was sent, where the admin socket can be asked and it is kept.
+  private func showRequest(_ id: String) async {
+    let client = ControlClient(state: connection.files.state)
+    let request = try? await client.ask(
+      RequestStatus.self, .GET, "/v1/requests/\(id)", printing: false)
+    guard let request else { return }
+    Console.say("")
+    RequestsCommand.show(request)
   }
 
   private func showRefused() async throws {

@@ -61,6 +61,10 @@ struct ServeCommand: AsyncParsableCommand {
   var natsMonitor: String?
   @Option(help: "Event loops (default: one per core).")
   var threads: Int?
+  @Option(help: "Megabytes of requests to keep as they were sent (default: 16, production: 0).")
+  var keepRequests: Int?
+  @Option(help: "Places of payloads not to keep, such as aps.alert,user.email.")
+  var redact: String?
   @Option(help: "Write down all that happens to this file, for 'pushrelay replay'.")
   var record: String?
   @Option(help: "Payloads in the recording: none, aps or all (default: none).")
@@ -126,9 +130,10 @@ struct ServeCommand: AsyncParsableCommand {
       "auth": auth, "policy": policy, "logLevel": logLevel, "clock": clock, "at": at,
       "admin": admin,
       "record": record, "recordPayloads": recordPayloads, "legacy": legacy, "feedback": feedback,
-      "node": node, "natsMonitor": natsMonitor,
+      "redact": redact, "node": node, "natsMonitor": natsMonitor,
     ].merging(engine.texts) { $1 }
     var contents = texts.compactMapValues { $0.map { ConfigContent.string($0) } }
+    contents["keepRequests"] = keepRequests.map { .int($0) }
     contents["threads"] = threads.map { .int($0) }
     contents["seed"] = seed.map { .int($0) }
     contents["keepAlive"] = keepAlive.map { .double($0) }

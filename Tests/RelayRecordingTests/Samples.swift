@@ -138,7 +138,7 @@ enum Samples {
   static let events: [Event] =
     [
       .submitted(stored, from: request), .submitted(push(.once), from: request),
-      .submitted(stored.addressed(to: .vacant), from: request),
+      .submitted(stored.with(topic: .vacant), from: request),
       .journal(.persisted(through: 5)), .journal(.persistFailed(through: .max)),
       .asked(.enrolled, DeviceCredential(device: device, secret: secret), from: request),
       .asked(.registered(topic, token, isOwn: true), credential, from: request),

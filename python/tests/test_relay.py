@@ -46,6 +46,16 @@ def test_what_must_not_happen(push_relay: Relay, phone: Phone) -> None:
         push_relay.never("delivered", pushes[3], within="1h", advance=True)
 
 
+def test_a_wrong_badge_is_named(push_relay: Relay, phone: Phone) -> None:
+    push = push_relay.push(phone, {"aps": {"alert": "Your order", "badge": 2}})
+    push_relay.wait("delivered", phone, payload={"aps.badge": 2}, headers={"apns-priority": "10"})
+    with pytest.raises(NotMet, match=rf"{push.unique_id}.*aps\.badge is 2, not 3"):
+        push_relay.wait("received", phone, payload={"aps.badge": 3}, timeout="0s")
+    push_relay.never("received", phone, payload={"aps.badge": 3})
+    assert [sent["uniqueId"] for sent in push_relay.requests("~YOUR ORDER")] == [push.unique_id]
+    assert push_relay.requests("~your order", status=400) == []
+
+
 @pytest.mark.push_relay_policy("strict")
 @pytest.mark.push_relay_clock("2h")
 def test_marks_choose_policy_and_time(push_relay: Relay, phone: Phone) -> None:

@@ -53,6 +53,9 @@ class Relay:
     async def never(self, what: str, push: Subject = None, **limits: Any) -> Any:
         return await asyncio.to_thread(self.sync.never, what, push, **limits)
 
+    async def requests(self, payload: str | None = None, **filters: Any) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(self.sync.requests, payload, **filters)
+
     async def policy(self, name: str, phone: Phone | None = None) -> None:
         await asyncio.to_thread(self.sync.policy, name, phone)
 

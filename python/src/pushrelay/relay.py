@@ -234,14 +234,19 @@ class Relay:
         kind: str | None = None,
         via: str | None = None,
         topic: str | None = None,
+        payload: dict[str, object] | None = None,
+        headers: dict[str, str] | None = None,
     ) -> Any:
         """Waits until it has happened to the push, or on the phone; NotMet says why not.
 
         `push` may be the apns-id that a client library was answered. What has happened before
         counts. `timeout` is of the machine's time (10s), `within` of the relay's, which `advance`
         moves. `count` wants it so often; `kind`, `via` (of `sent`) and `topic` narrow it.
+        `payload` and `headers` look at the request as it was sent: {"aps.badge": 3}; NotMet names
+        the nearest request and how it differs.
         """
         expect = _expect(what, push, count=count, kind=kind, via=via, topic=topic)
+        expect |= _match(payload, headers)
         return self._met(expect, timeout, within, advance)
 
     def never(
@@ -254,12 +259,15 @@ class Relay:
         kind: str | None = None,
         via: str | None = None,
         topic: str | None = None,
+        payload: dict[str, object] | None = None,
+        headers: dict[str, str] | None = None,
     ) -> Any:
         """Sees to it that it does not happen to the push; NotMet says when it did.
 
         Without `within` it looks once.
         """
         expect = {**_expect(what, push, kind=kind, via=via, topic=topic), "never": True}
+        expect |= _match(payload, headers)
         return self._met(expect, "0s" if within is None else None, within, advance)
 
     def _met(
@@ -342,6 +350,18 @@ class Relay:
         unique_id = push if isinstance(push, str) else push.unique_id
         return _life(self.call("GET", f"/v1/notifications/{quote(unique_id, safe='')}"))
 
+    def requests(self, payload: str | None = None, **filters: object) -> list[dict[str, Any]]:
+        """The newest requests as they were sent, newest first (docs/ADMIN.md, "What was sent").
+
+        `payload` is "aps.badge=3", "aps.alert.title~hello" or "~hello"; filters are topic, token,
+        device, status, reason, pushType and limit.
+        """
+        wanted = {name: value for name, value in filters.items() if value is not None}
+        if payload is not None:
+            wanted["payload"] = payload
+        found = self.call("GET", f"/v1/requests?{urlencode(wanted)}")
+        return list(found["requests"])
+
     def lives(self, limit: int = 50) -> list[str]:
         """The `log` of the last pushes, oldest first, however they were sent.
 
@@ -402,6 +422,14 @@ def _expect(what: str, subject: Subject, **narrower: str | int | None) -> dict[s
     elif subject is not None:
         expect["push"] = subject.unique_id if isinstance(subject, Push) else subject
     return expect | {name: value for name, value in narrower.items() if value is not None}
+
+
+def _match(
+    payload: dict[str, object] | None, headers: dict[str, str] | None
+) -> dict[str, object]:
+    match = {"payload": payload, "headers": headers}
+    wanted = {name: value for name, value in match.items() if value}
+    return {"match": wanted} if wanted else {}
 
 
 def _life(told: dict[str, Any]) -> str:
