@@ -51,7 +51,15 @@ struct DemoCommand: AsyncParsableCommand {
     let relay = try Relay(
       configuration: configuration, logger: logger, onLife: { onLife.yield($0) },
       onReady: { isReady.yield($0) })
-    let story = Work { try await tell(addresses, pages, life) }
+    ReadyFile.removeStale(state)
+    let story = Work { [configuration, logger] in
+      guard let addresses = await addresses.first(where: { _ in true }),
+        let page = await pages.first(where: { _ in true })
+      else { return }
+      try await ReadyFile(configuration, addresses, admin: page).keep(in: state, logger) {
+        try await tell(addresses, page, life)
+      }
+    }
     let cockpit = Cockpit(
       relay: relay, configuration: configuration, logger: logger,
       onReady: { isAdministered.yield($0) })
@@ -64,17 +72,16 @@ struct DemoCommand: AsyncParsableCommand {
   }
 
   private func tell(
-    _ addresses: AsyncStream<Relay.Addresses>,
-    _ pages: AsyncStream<RelayConfiguration.Endpoint?>, _ life: AsyncStream<DeliveryEvent>
+    _ addresses: Relay.Addresses, _ page: RelayConfiguration.Endpoint?,
+    _ life: AsyncStream<DeliveryEvent>
   ) async throws {
-    guard let addresses = await addresses.first(where: { _ in true }) else { return }
     var story = try await DemoStory(state: state, addresses: addresses, life: life)
     try await story.directAndHeld()
     try await story.piggyback()
     try await story.offline()
     try await story.printCurl()
     guard !exit else { return }
-    if let page = await pages.first(where: { _ in true }) ?? nil {
+    if let page {
       let token = try AdminToken.read(Cockpit.tokenPath(state: state))
       Console.say("\nThe page that shows all of it: http://\(page)/#token=\(token)")
     }

@@ -32,8 +32,8 @@ struct DemoStory {
     self.state = state
     self.life = life.makeAsyncIterator()
     let connection = try ConnectionOptions.parse(["--state", state])
-    provider = try await connection.connect(to: addresses.provider)
-    phone = try await connection.connect(to: addresses.device)
+    provider = try await connection.connect(to: connection.find(provider: addresses.provider))
+    phone = try await connection.connect(device: addresses.device)
     let keys = ProviderKeyDirectory(path: state + "/keys")
     providerToken = try SigningKey.signer(in: keys, keyID: nil, topic: Self.topic)
       .token(issuedAtSeconds: WallClock.now.milliseconds / 1000)

@@ -149,8 +149,8 @@ struct DeviceCommand: AsyncParsableCommand {
   @Option(help: "What a relay in production wants from new devices.")
   var enrolmentKey: String?
 
-  @Option(help: ArgumentHelp("The relay's device listener.", valueName: "host:port"))
-  var device = RelayConfiguration.Endpoint.localDevice
+  @Option(help: RelayConfiguration.Endpoint.help("device", port: 5223))
+  var device: RelayConfiguration.Endpoint?
 
   @Flag(help: "Print one JSON object a line: what happens, or with --light the relay's lines.")
   var json = false

@@ -39,7 +39,7 @@ struct LightFleet: Sendable {
   private func listen(_ members: [FleetRoster.Member], _ counters: Counters) async throws {
     try await Reconnection.keep { connection in
       do {
-        let api = DeviceAPI(try await command.connection.connect(to: command.device))
+        let api = DeviceAPI(try await command.connection.connect(device: command.device))
         try await withThrowingTaskGroup(of: Void.self) { group in
           for (number, member) in members.enumerated() {
             // Not all streams of a thousand phones at one moment.

@@ -57,7 +57,7 @@ struct LogCommand: AsyncParsableCommand {
         "\(id) is no notification id: give a UUID, as apns-unique-id or apns-id says it")
     }
     let token = try signing.token(connection.files.keys, topic: nil)
-    let client = try await connection.connect(to: signing.provider)
+    let client = try await connection.connect(to: connection.find(provider: signing.provider))
     let answer = try await client.life(of: id, providerToken: token)
     await client.close()
     guard answer.status == 200 else {

@@ -69,7 +69,7 @@ struct PhonePlayer: Sendable {
     let isFleet = roster != nil
     var configuration = PhoneDriver.Configuration(
       scenario: scenario, seed: command.seed ?? UInt64.random(in: 0...(1 << 53)),
-      connect: { try await command.connection.connect(to: command.device) },
+      connect: { try await command.connection.connect(device: command.device) },
       identify: { [roster] phone, gone, api in
         if let roster { return roster.members[phone].identity }
         return try await accounts[phone].register(api, without: gone)
@@ -98,7 +98,7 @@ struct PhonePlayer: Sendable {
 
   /// The relay's time, if its clock is virtual.
   private func relayTime() async throws -> Int64? {
-    let client = try await command.connection.connect(to: command.device)
+    let client = try await command.connection.connect(device: command.device)
     let health = try await DeviceAPI(client).health()
     await client.close()
     return health.clock == "virtual" ? health.time : nil
