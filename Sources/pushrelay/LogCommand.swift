@@ -83,7 +83,7 @@ struct LogCommand: AsyncParsableCommand {
           Instant(milliseconds: $0.time).iso8601, $0.uniqueId, "\($0.status) \($0.reason)",
           $0.cause,
         ]
-      })
+      }, isWhole: true)
     if list.isEmpty { Console.log("none was refused") }
   }
 
@@ -114,7 +114,7 @@ struct LogCommand: AsyncParsableCommand {
       table: life.steps.map { step in
         let later = step.time == first ? "" : "+\(Self.seconds(step.time - first))"
         return [Instant(milliseconds: step.time).iso8601, later, step.text]
-      })
+      }, isWhole: true)
   }
 
   /// Seconds, such as 0.012 s, 1.5 s, 3600 s.
