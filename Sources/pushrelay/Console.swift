@@ -32,6 +32,13 @@ enum Console {
     say(bytes: try JSONText.bytes(value))
   }
 
+  /// Writes a line for a person at the terminal and for no log: nothing if there is no terminal.
+  static func show(_ line: String) {
+    let files: [FileDescriptor] = [.standardOutput, .standardError]
+    guard let terminal = files.first(where: Terminal.shows) else { return }
+    write(Array((line + "\n").utf8), to: terminal)
+  }
+
   /// Writes rows in columns, two spaces apart; the last column is not padded. On a terminal it is
   /// cut at the edge in a list, and whole in the two columns that are about one thing, or if
   /// `isWhole`: what is written there is what one asked for.

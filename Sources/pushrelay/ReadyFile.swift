@@ -24,7 +24,8 @@ struct ReadyFile: Codable {
   let device: String
   private let binary: String?
   private let feedback: String?
-  private let admin: String?
+  /// The URL of the page.
+  let admin: String?
   private let socket: String?
   private let token: String?
   let plaintext: Bool

@@ -29,7 +29,8 @@ struct ServeCommand: AsyncParsableCommand {
         pushrelay serve --store jetstream --nats nats://127.0.0.1:4222 --node a
 
       Prints one line, 'ready provider=HOST:PORT device=HOST:PORT', when it listens, and has all \
-      of that in STATE/ready.json, where other commands find it by --state alone. Flags win \
+      of that in STATE/ready.json, where other commands find it by --state alone. With --admin a \
+      terminal is shown the page's address with its token, a log is not. Flags win \
       over the environment (PUSHRELAY_KEY), which wins over the file. SIGTERM or Ctrl-C drains \
       and ends it; SIGHUP reads the policy again. In the profile dev the first start makes what is \
       missing: certificates and a key for provider tokens. docs/OPERATIONS.md lists all settings.
@@ -111,6 +112,10 @@ struct ServeCommand: AsyncParsableCommand {
       let file = ReadyFile(configuration, addresses, admin: admin)
       try await file.keep(in: configuration.state, logger) {
         Console.say(Self.line(addresses) + (admin.map { " admin=\($0)" } ?? ""))
+        let token = Cockpit.tokenPath(state: configuration.state)
+        if let page = file.admin, let token = try? AdminToken.read(token) {
+          Console.show("The page: \(page)/#token=\(token)")
+        }
         try await gracefulShutdown()
       }
     }

@@ -111,6 +111,36 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: path))
   }
 
+  /// The page's address opens it to everybody who reads the line, and logs are kept.
+  @Test(arguments: [true, false])
+  func theTokenIsShownOnATerminalOnly(isOnTerminal: Bool) async throws {
+    let scratch = try Scratch()
+    let state = scratch.path
+    let serve = [
+      Program.pushrelay, "serve", "--state", state, "--admin", "127.0.0.1:0", "--provider",
+      "127.0.0.1:0", "--device", "127.0.0.1:0",
+    ]
+    // A relay does not end with its terminal.
+    let command = "timeout 60 " + serve.joined(separator: " ")
+    let (program, arguments) =
+      isOnTerminal ? ("script", ["-qec", command, "/dev/null"]) : (serve[0], Array(serve[1...]))
+    let (output, log) = try await Background.run(program, arguments, environment: [:]) { lines, _ in
+      if isOnTerminal {
+        while try await !lines.next("The page").contains("The page: ") {}
+      } else {
+        _ = try await lines.skip(to: "ready")
+      }
+      let relay = try Self.read(state).pid
+      _ = try await Program.run("kill", ["\(relay)"]).checked("kill")
+      while try await lines.nextOrEnd() != nil {}
+      return lines.lines
+    }
+    let token = try String(contentsOfFile: state + "/admin.token", encoding: .utf8)
+      .trimmingCharacters(in: .whitespacesAndNewlines)
+    #expect(output.contains { $0.hasSuffix("/#token=\(token)") } == isOnTerminal, "\(output)")
+    #expect(!log.contains(token))
+  }
+
   /// The demo is a relay, too.
   @Test func theDemoIsFoundUntilItEnds() async throws {
     let scratch = try Scratch()
