@@ -81,10 +81,18 @@ struct LightFleet: Sendable {
       let listening = counters.listening.load(ordering: .relaxed)
       let notifications = counters.notifications.load(ordering: .relaxed)
       if listening != last.listening || notifications != last.notifications {
-        Console.say(
-          "listening \(listening) of \(count), notifications \(notifications) "
-            + "(\(notifications - last.notifications)/s), "
-            + "reconnects \(counters.reconnects.load(ordering: .relaxed))")
+        let reconnects = counters.reconnects.load(ordering: .relaxed)
+        if command.json {
+          try Console.say(object: [
+            "phones": count, "listening": listening, "pushes": notifications,
+            "reconnects": reconnects,
+          ])
+        } else {
+          Console.say(
+            "listening \(listening) of \(count), notifications \(notifications) "
+              + "(\(notifications - last.notifications)/s), "
+              + "reconnects \(reconnects)")
+        }
       }
       last = (listening, notifications)
       try await Task.sleep(for: .seconds(1))

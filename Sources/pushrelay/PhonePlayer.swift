@@ -49,7 +49,7 @@ struct PhonePlayer: Sendable {
         group.cancelAll()
       }
     }
-    if command.count != nil { Console.say(await driver.counts.line) }
+    if command.count != nil { Console.say(try await driver.counts.line(command.json)) }
     try await tellVerdicts(driver)
   }
 
@@ -173,7 +173,7 @@ struct PhonePlayer: Sendable {
   private func report(_ driver: PhoneDriver) async throws {
     var last = ""
     while !Task.isCancelled {
-      let line = await driver.counts.line
+      let line = try await driver.counts.line(command.json)
       if line != last { Console.say(line) }
       last = line
       try await Task.sleep(for: .seconds(1))
@@ -221,8 +221,13 @@ struct PhonePlayer: Sendable {
 }
 
 extension PhoneDriver.Counts {
-  fileprivate var line: String {
-    "listening \(listening) of \(phones), pushes \(arrived), reported \(reported), "
+  fileprivate func line(_ isJSON: Bool) throws -> String {
+    let counts: JSONObject = [
+      "phones": phones, "listening": listening, "pushes": arrived, "reported": reported,
+      "reconnects": reconnects,
+    ]
+    guard !isJSON else { return String(decoding: try JSONText.bytes(counts), as: UTF8.self) }
+    return "listening \(listening) of \(phones), pushes \(arrived), reported \(reported), "
       + "reconnects \(reconnects)"
   }
 }
