@@ -151,6 +151,10 @@ import Testing
       let asked = try await Program.run(Program.pushrelay, ["inspect", "--state", state])
       let device = try Self.read(state).device
       #expect(try asked.checked("inspect").contains(device))
+      // Its clock can be moved, and the push that was left goes out.
+      let advance = ["clock", "advance", "20m", "--state", state]
+      _ = try await Program.run(Program.pushrelay, advance).checked("clock advance")
+      while try await !lines.next("the refill").contains("silent via refill") {}
       try process.send(.terminate)
       while try await lines.nextOrEnd() != nil {}
     }
