@@ -18,7 +18,7 @@ struct DemoStory {
   private let providerToken: String
   private let clock: VirtualClock
   private var stream: ClientStream
-  /// What the phone has heard and answered.
+  /// Lines that the phone has heard and answered.
   private var lines: AsyncStream<DownLine>.Iterator
   private var life: AsyncStream<DeliveryEvent>.Iterator
   /// The story's name for each notification.

@@ -45,7 +45,7 @@ struct ReadyFile: Codable {
     feedback = addresses.feedback.map(Self.reachable)
     self.admin = admin.map { "http://\(Self.reachable($0))" }
     let state = configuration.state
-    // Whoever reads it may be in another directory.
+    // A reader may be in another directory.
     let files = FileManager.default
     let directory = state.hasPrefix("/") ? state : "\(files.currentDirectoryPath)/\(state)"
     let hasSocket = files.fileExists(atPath: Cockpit.socketPath(state: state))

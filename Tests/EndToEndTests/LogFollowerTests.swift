@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  /// What passes before is not told: the first line is of what was asked for.
+  /// Others are passed over: the first line is of what was asked for.
   @Test func onlyWhatWasAskedForIsTold() async throws {
     let ids = ["4deb1c52-0d6e-4b34-8000-00000000002a", "4deb1c52-0d6e-4b34-8000-00000000002b"]
     try await RelayProcess.run { relay in

@@ -41,7 +41,7 @@ import Testing
       let loaded = try await relay.command(
         "load", "--devices", "1", "--rate", "10", "--seconds", "0.2", "--wait", "0", "--json")
       _ = try loaded.checked("load")
-      // What is named wins, and is not taken for the relay's.
+      // A listener that is named wins, and is not taken for the relay's.
       let elsewhere = try await relay.command("inspect", "--device", "127.0.0.1:1")
       #expect(!elsewhere.succeeded && elsewhere.errors.contains("127.0.0.1:1"), "\(elsewhere)")
     }
