@@ -30,8 +30,8 @@ struct InspectCommand: AsyncParsableCommand {
 
   @Option(
     name: .customLong("device"),
-    help: ArgumentHelp("The relay's device listener.", valueName: "host:port"))
-  var listener = RelayConfiguration.Endpoint.localDevice
+    help: RelayConfiguration.Endpoint.help("device", port: 5223))
+  var listener: RelayConfiguration.Endpoint?
 
   @Flag(help: "Print the relay's answer as JSON.")
   var json = false
@@ -40,10 +40,11 @@ struct InspectCommand: AsyncParsableCommand {
 
   func run() async throws {
     let identity = try device.map { try self.identity($0) }
-    let api = DeviceAPI(try await connection.connect(to: listener))
+    let place = connection.find(device: listener)
+    let api = DeviceAPI(try await connection.connect(to: place))
     guard let identity else {
       try await api.health()
-      return try showHealth()
+      return try showHealth(of: place.address)
     }
     if json {
       let body = try await api.statusBody(of: identity)
@@ -69,7 +70,7 @@ struct InspectCommand: AsyncParsableCommand {
     return file.identity
   }
 
-  private func showHealth() throws {
+  private func showHealth(of address: RelayConfiguration.Endpoint) throws {
     let broken: [(key: String, problem: String)]
     do throws(CredentialFileError) {
       broken = try connection.files.keys.load().broken.map { ($0.keyID, $0.problem.description) }
@@ -80,7 +81,7 @@ struct InspectCommand: AsyncParsableCommand {
       let keys: [JSONObject] = broken.map { ["keyId": $0.key, "problem": $0.problem] }
       return try Console.say(object: ["status": "ok", "brokenKeys": keys.isEmpty ? nil : keys])
     }
-    Console.say("ok: the relay at \(listener) answers")
+    Console.say("ok: the relay at \(address) answers")
     for (key, problem) in broken { Console.say("provider key not used: \(key): \(problem)") }
   }
 

@@ -49,7 +49,7 @@ struct PhonePlayer: Sendable {
         group.cancelAll()
       }
     }
-    if command.count != nil { Console.say(await driver.counts.line) }
+    if command.count != nil { Console.say(try await driver.counts.line(command.json)) }
     try await tellVerdicts(driver)
   }
 
@@ -69,7 +69,7 @@ struct PhonePlayer: Sendable {
     let isFleet = roster != nil
     var configuration = PhoneDriver.Configuration(
       scenario: scenario, seed: command.seed ?? UInt64.random(in: 0...(1 << 53)),
-      connect: { try await command.connection.connect(to: command.device) },
+      connect: { try await command.connection.connect(device: command.device) },
       identify: { [roster] phone, gone, api in
         if let roster { return roster.members[phone].identity }
         return try await accounts[phone].register(api, without: gone)
@@ -98,7 +98,7 @@ struct PhonePlayer: Sendable {
 
   /// The relay's time, if its clock is virtual.
   private func relayTime() async throws -> Int64? {
-    let client = try await command.connection.connect(to: command.device)
+    let client = try await command.connection.connect(device: command.device)
     let health = try await DeviceAPI(client).health()
     await client.close()
     return health.clock == "virtual" ? health.time : nil
@@ -173,7 +173,7 @@ struct PhonePlayer: Sendable {
   private func report(_ driver: PhoneDriver) async throws {
     var last = ""
     while !Task.isCancelled {
-      let line = await driver.counts.line
+      let line = try await driver.counts.line(command.json)
       if line != last { Console.say(line) }
       last = line
       try await Task.sleep(for: .seconds(1))
@@ -221,8 +221,13 @@ struct PhonePlayer: Sendable {
 }
 
 extension PhoneDriver.Counts {
-  fileprivate var line: String {
-    "listening \(listening) of \(phones), pushes \(arrived), reported \(reported), "
+  fileprivate func line(_ isJSON: Bool) throws -> String {
+    let counts: JSONObject = [
+      "phones": phones, "listening": listening, "pushes": arrived, "reported": reported,
+      "reconnects": reconnects,
+    ]
+    guard !isJSON else { return String(decoding: try JSONText.bytes(counts), as: UTF8.self) }
+    return "listening \(listening) of \(phones), pushes \(arrived), reported \(reported), "
       + "reconnects \(reconnects)"
   }
 }

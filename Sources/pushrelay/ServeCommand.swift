@@ -28,7 +28,9 @@ struct ServeCommand: AsyncParsableCommand {
         pushrelay serve --clock virtual --store memory
         pushrelay serve --store jetstream --nats nats://127.0.0.1:4222 --node a
 
-      Prints one line, 'ready provider=HOST:PORT device=HOST:PORT', when it listens. Flags win \
+      Prints one line, 'ready provider=HOST:PORT device=HOST:PORT', when it listens, and has all \
+      of that in STATE/ready.json, where other commands find it by --state alone. With --admin a \
+      terminal is shown the page's address with its token, a log is not. Flags win \
       over the environment (PUSHRELAY_KEY), which wins over the file. SIGTERM or Ctrl-C drains \
       and ends it; SIGHUP reads the policy again. In the profile dev the first start makes what is \
       missing: certificates and a key for provider tokens. docs/OPERATIONS.md lists all settings.
@@ -94,6 +96,7 @@ struct ServeCommand: AsyncParsableCommand {
         "logLevel must be one of \(Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))")
     }
     logger.logLevel = level
+    ReadyFile.removeStale(configuration.state)
     var onLife: (@Sendable (DeliveryEvent) -> Void)?
     if level <= .debug { onLife = { [logger] event in Self.log(event, to: logger) } }
     let (addresses, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
@@ -105,18 +108,25 @@ struct ServeCommand: AsyncParsableCommand {
     let cockpit = Cockpit(
       relay: relay, configuration: configuration, logger: logger,
       onReady: { isAdministered.yield($0) })
-    let ready = Task {
+    let ready = Work { [logger] in
       // Once the relay listens and its admin socket exists or has failed.
-      for await addresses in addresses {
-        for await admin in admins {
-          return Console.say(Self.line(addresses) + (admin.map { " admin=\($0)" } ?? ""))
+      guard let addresses = await addresses.first(where: { _ in true }),
+        let admin = await admins.first(where: { _ in true })
+      else { return }
+      let file = ReadyFile(configuration, addresses, admin: admin)
+      try await file.keep(in: configuration.state, logger) {
+        Console.say(Self.line(addresses) + (admin.map { " admin=\($0)" } ?? ""))
+        let token = Cockpit.tokenPath(state: configuration.state)
+        if let page = file.admin, let token = try? AdminToken.read(token) {
+          Console.show("The page: \(page)/#token=\(token)")
         }
+        try await gracefulShutdown()
       }
     }
-    defer { ready.cancel() }
+    // The last is told first to end: the file is gone before the relay is.
     try await Services.run([
       .leading(relay), .init(service: PolicyReloading(relay: relay, command: self, logger: logger)),
-      .init(service: cockpit),
+      .init(service: cockpit), .init(service: ready),
     ])
   }
 

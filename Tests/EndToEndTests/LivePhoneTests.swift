@@ -151,6 +151,27 @@ import Testing
     }
   }
 
+  @Test(arguments: [[], ["--light"]])
+  func aFleetIsCountedForProgramsToo(light: [String]) async throws {
+    struct Counts: Decodable {
+      var phones: Int
+      var listening: Int
+      var pushes: Int
+      var reconnects: Int
+    }
+    try await RelayProcess.run { relay in
+      let fleet = ["device", "--count", "2", "--json", "--state", relay.state] + light
+      _ = try await Background.run(Program.pushrelay, fleet, environment: [:]) { lines, _ in
+        var counts: Counts
+        repeat {
+          let line = try await lines.next("counts")
+          counts = try JSONDecoder().decode(Counts.self, from: Data(line.utf8))
+          #expect(counts.phones == 2 && counts.pushes == 0 && counts.reconnects == 0, "\(line)")
+        } while counts.listening < 2
+      }
+    }
+  }
+
   @Test func aPhoneStoppedAndStartedAgainIsWhereItWas() async throws {
     try await RelayProcess.run { relay in
       let file = relay.state + "/scenario.json"
