@@ -22,7 +22,8 @@ struct LogCommand: AsyncParsableCommand {
 
       The id is the apns-unique-id or the apns-id of the answer to the push; 'pushrelay send' \
       prints both. The relay remembers the last notifications (logNotifications, 100000), and all \
-      that are still stored. --refused lists the last requests that were refused, and exactly \
+      that are still stored. With the relay's state directory it also says in a sentence why a \
+      push waits. --refused lists the last requests that were refused, and exactly \
       why; --device tells when a phone came, went or became another. These two ask over the admin \
       socket in the state directory.
       """)
@@ -69,7 +70,11 @@ struct LogCommand: AsyncParsableCommand {
     if json {
       Console.say(bytes: Array(answer.body.prefix { $0 != UInt8(ascii: "\n") }))
     } else {
-      show(try JSONDecoder().decode(NotificationLife.self, from: Data(answer.body)))
+      let life = try JSONDecoder().decode(NotificationLife.self, from: Data(answer.body))
+      // Providers are not told why it waits, which is about the device; an operator is.
+      let told = try? await ControlClient(state: connection.files.state).ask(
+        NotificationLife.self, .GET, "/v1/notifications/\(life.uniqueId)", printing: false)
+      show(life, told?.sentence)
     }
   }
 
@@ -101,13 +106,14 @@ struct LogCommand: AsyncParsableCommand {
     return "power \(condition.power), network \(condition.network), screen \(condition.screen)"
   }
 
-  private func show(_ life: NotificationLife) {
+  private func show(_ life: NotificationLife, _ sentence: String?) {
     Console.say(
       table: [
         ["apns-unique-id", life.uniqueId], ["apns-id", life.id], ["topic", life.topic],
         ["kind", life.kind], ["state", life.state],
       ] + (life.traceparent.map { [["traceparent", $0]] } ?? []))
     for warning in life.warnings { Console.say("note: \(warning)") }
+    if let sentence { Console.say(sentence) }
     Console.say("")
     let first = life.steps.first?.time ?? 0
     Console.say(
