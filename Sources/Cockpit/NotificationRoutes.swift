@@ -46,15 +46,18 @@ struct NotificationRoutes {
   }
 
   func body(of life: Relay.Life) async -> NotificationLife? {
-    var body = NotificationLife(life)
-    body?.token = await token(of: life) ?? ""
-    return body
+    // Unknown for a device whose node is away.
+    NotificationLife(life, try? await relay.report(of: life.device), at: relay.now)
   }
 
-  private func token(of life: Relay.Life) async -> String? {
-    // Unknown for a device whose node is away.
-    let report = try? await relay.report(of: life.device)
-    return report?.apps.first { $0.topic == life.topic }?.token.hexadecimal
+  /// Of several, with one question to each node.
+  func bodies(of lives: some Sequence<Relay.Life>) async -> [NotificationLife] {
+    let devices = Array(Set(lives.map(\.device)))
+    guard !devices.isEmpty else { return [] }
+    let reports = Dictionary(
+      await relay.reports(of: devices).value.map { ($0.device, $0) }, uniquingKeysWith: { $1 })
+    let now = relay.now
+    return lives.compactMap { NotificationLife($0, reports[$0.device], at: now) }
   }
 
   private func page(_ request: Request) async throws -> Lacking<NotificationList> {
@@ -82,12 +85,13 @@ struct NotificationRoutes {
     // The state is known only from the whole life: read more than are wanted.
     let lives = await relay.lives(filter, limit: state == nil ? limit + 1 : 1000)
     missing.formUnion(lives.missing)
-    let bodies = lives.value.compactMap(NotificationLife.init).filter {
-      state == nil || $0.state == state || $0.steps.last?.reason == state
+    let wanted = lives.value.filter { life in
+      guard let state, let body = NotificationLife(life.steps) else { return true }
+      return body.state == state || body.steps.last?.reason == state
     }
     let page = NotificationList(
-      cursor: epoch.listCursor(relay.now), hasMore: bodies.count > limit,
-      notifications: await withTokens(bodies.prefix(limit)))
+      cursor: epoch.listCursor(relay.now), hasMore: wanted.count > limit,
+      notifications: await bodies(of: wanted.prefix(limit)))
     return Lacking(page, missing)
   }
 
@@ -96,18 +100,4 @@ struct NotificationRoutes {
     "received", "restored", "sent", "stored", "delivered", "discarded", "replaced", "expired",
     "unregistered", "cleared",
   ]
-
-  private func withTokens(_ bodies: ArraySlice<NotificationLife>) async -> [NotificationLife] {
-    let devices = Set(bodies.compactMap(\.device)).compactMap { DeviceID($0) }
-    var tokens: [String: [String: String]] = [:]
-    for report in await relay.reports(of: devices).value {
-      tokens[report.device.description] = Dictionary(
-        uniqueKeysWithValues: report.apps.map { ($0.topic.description, $0.token.hexadecimal) })
-    }
-    return bodies.map { body in
-      var body = body
-      body.token = tokens[body.device ?? ""]?[body.topic] ?? ""
-      return body
-    }
-  }
 }

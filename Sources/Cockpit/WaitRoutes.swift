@@ -65,7 +65,7 @@ struct WaitRoutes {
     let rewindCount = relay.rewindCount
     var finding = try await look(wish)
     if let met = met(finding, wish, since: start) { return met }
-    if finding.isHopeless { return try over(finding, wish, since: start) }
+    if finding.isHopeless { return try await over(finding, wish, since: start) }
     if relay.nodeName != nil, wish.timeout > .milliseconds(0) {
       // Events on other nodes are missed until those are followed.
       await relay.feeds.follow(feed)
@@ -87,7 +87,7 @@ struct WaitRoutes {
       }
       if let limit, !wish.advances, relay.now >= limit { break }
     }
-    return try over(finding, wish, since: start)
+    return try await over(finding, wish, since: start)
   }
 
   /// Advances the clock event by event until the wait is met or the time is over. nil when a phone
@@ -107,15 +107,16 @@ struct WaitRoutes {
           throw Refusal.missing("UnknownNotification", "no such notification in the relay's log")
         }
         if let met = met(finding, wish, since: start) { return met }
-        if finding.isHopeless { return try over(finding, wish, since: start) }
+        if finding.isHopeless { return try await over(finding, wish, since: start) }
         guard let next = await clock.next(), next.at <= end, clock.now < end else {
           if clock.now < end { _ = try await clock.advance(.to(end)) }
           let last = try await look(wish)
           if let met = met(last, wish, since: start) { return met }
-          guard wish.never || !last.lives.contains(where: { $0.state == "sent" }) else {
-            return nil
+          let isUnacknowledged = last.lives.contains { life in
+            if case .sent = life.last.step { true } else { false }
           }
-          return try over(last, wish, since: start)
+          if isUnacknowledged, !wish.never { return nil }
+          return try await over(last, wish, since: start)
         }
         _ = try await clock.advance(.next)
       }
@@ -125,7 +126,7 @@ struct WaitRoutes {
   }
 
   private struct Finding {
-    var lives: [NotificationLife] = []
+    var lives: [Relay.Life] = []
     var events: [NotificationLife.Step] = []
     var isHopeless = false
     /// The device is in the wanted state.
@@ -143,36 +144,34 @@ struct WaitRoutes {
       return await look(at: device, wish)
     }
     var finding = Finding()
-    var lives: [NotificationLife]
     if let push = wish.push {
       let found = await relay.life(of: push)
       finding.missing = found.missing
       finding.uniqueID = found.value?.uniqueID
-      guard let life = found.value,
-        let body = await NotificationRoutes(relay: relay, epoch: epoch).body(of: life)
-      else { return finding }
-      lives = [body]
+      guard let life = found.value else { return finding }
+      finding.lives = [life]
     } else {
       let found = await relay.lives(wish.filter, limit: 1000)
       finding.missing = found.missing
-      lives = found.value.compactMap(NotificationLife.init)
+      finding.lives = found.value
     }
     if let match = wish.match {
       let requests = await relay.requests(match, limit: 1000, orNearest: true)
       finding.missing.formUnion(requests.missing)
       let matching = requests.value.filter { match.differences(of: $0).isEmpty }
-      let ids = Set(matching.map(\.uniqueID.description))
-      lives = lives.filter { ids.contains($0.uniqueId) }
+      let ids = Set(matching.map(\.uniqueID))
+      finding.lives = finding.lives.filter { ids.contains($0.uniqueID) }
       // A refused one has no life.
-      if lives.isEmpty { finding.nearest = requests.value.first }
+      if finding.lives.isEmpty { finding.nearest = requests.value.first }
     }
+    let lives = finding.lives.compactMap { NotificationLife($0.steps) }
     let events = lives.flatMap { $0.steps.filter(wish.matches) }.sorted { $0.time < $1.time }
     // The app of a delivered push may still report an outcome.
     let last: Set<String> = wish.what == .outcome ? ["discarded"] : ["delivered", "discarded"]
     let isHopeless =
       wish.push != nil && events.count < wish.count && !lives.isEmpty
       && lives.allSatisfy { last.contains($0.state) }
-    (finding.lives, finding.events, finding.isHopeless) = (lives, events, isHopeless)
+    (finding.events, finding.isHopeless) = (events, isHopeless)
     return finding
   }
 
@@ -211,8 +210,9 @@ struct WaitRoutes {
   }
 
   /// The answer when the time is over or the wait is hopeless.
-  private func over(_ finding: Finding, _ wish: WaitWish, since start: Instant) throws -> WaitAnswer
-  {
+  private func over(
+    _ finding: Finding, _ wish: WaitWish, since start: Instant
+  ) async throws -> WaitAnswer {
     if let away = finding.away { throw away }
     if wish.never {
       guard finding.missing.isEmpty else { throw Refusal(finding.missing) }
@@ -225,7 +225,8 @@ struct WaitRoutes {
       }
       throw Refusal.conflict("Happened", "it has happened: \(event.at) \(event.text)")
     }
-    let nearest = Array(finding.lives.prefix(3))
+    let nearest = await NotificationRoutes(relay: relay, epoch: epoch)
+      .bodies(of: finding.lives.prefix(3))
     let (reason, message) =
       finding.isHopeless
       ? ("NeverAgain", "it cannot come true any more") : ("NotYet", nothing(wish))

@@ -66,7 +66,7 @@ enum NodeQuestions {
   ]
 
   static let report = NodeQuestion(1, of: { $0 }) { node, device -> DeviceReport?? in
-    .some(await node.loops.first { $0.core.shard.report(of: device) })
+    .some(await node.loops.first { $0.core.shard.report(of: device, at: $0.now) })
   }
 
   static let credential = NodeQuestion(2, of: { $0 }) { node, device -> DeviceCredential?? in
@@ -150,8 +150,9 @@ enum NodeQuestions {
   }
 
   static let reports = NodeQuestion(14) { (node, devices: [DeviceID]) -> [DeviceReport] in
-    await node.loops.onEach { runner in devices.compactMap { runner.core.shard.report(of: $0) } }
-      .flatMap(\.self)
+    await node.loops.onEach { runner in
+      devices.compactMap { runner.core.shard.report(of: $0, at: runner.now) }
+    }.flatMap(\.self)
   }
 
   static let standing = NodeQuestion(15) { (node, _: Nothing) in node.inbox.standing }
@@ -196,7 +197,7 @@ extension LoopSet {
     for loop in begin..<max(begin, count) {
       let (first, room) = (place, search.limit - reports.count)
       let page = await ask(loop) { runner in
-        runner.core.shard.devices(from: first, limit: room) { id, topics in
+        runner.core.shard.devices(from: first, limit: room, at: runner.now) { id, topics in
           wanted.isEmpty || id.description.hasPrefix(wanted)
             || topics.contains { $0.description.lowercased().contains(wanted) }
         }

@@ -94,7 +94,9 @@ struct InspectCommand: AsyncParsableCommand {
       [
         "budget",
         "policy \(status.budget.policy), "
-          + "\(status.budget.remaining.map(String.init) ?? "unlimited") silent left",
+          + Self.left(
+            status.budget.remaining, status.budget.burst, status.budget.every, status.budget.next,
+            now),
       ],
     ])
     guard !status.apps.isEmpty else { return Console.say("no apps") }
@@ -119,11 +121,21 @@ struct InspectCommand: AsyncParsableCommand {
   }
 
   private static func text(_ budget: DeviceStatus.AppBudget, _ now: Instant) -> String {
-    let left = "\(budget.remaining.map(String.init) ?? "unlimited") silent left"
+    let left = left(budget.remaining, budget.burst, budget.every, budget.next, now)
     guard !budget.allowed else { return left }
     let until = budget.heldUntil.map {
       "until \(Instant(milliseconds: $0).described(at: now))"
     }
     return "\(left), held \(until ?? "until something changes") by \(budget.limit ?? "a limit")"
+  }
+
+  private static func left(
+    _ remaining: Int64?, _ burst: Int64?, _ every: String?, _ next: Int64?, _ now: Instant
+  ) -> String {
+    guard let remaining else { return "unlimited silent left" }
+    let left = "\(remaining)\(burst.map { " of \($0)" } ?? "") silent left"
+    guard let every, let next else { return left }
+    return "\(left), one comes back every \(every), the next at "
+      + Instant(milliseconds: next).described(at: now)
   }
 }

@@ -24,10 +24,11 @@ struct LogCommand: AsyncParsableCommand {
 
       The id is the apns-unique-id or the apns-id of the answer to the push; 'pushrelay send' \
       prints both. The relay remembers the last notifications (logNotifications, 100000), and all \
-      that are still stored. --refused lists the last requests that were refused, and exactly \
-      why; --device tells when a phone came, went or became another. --follow tells what happens as it \
-      happens, of everything or of an id, a topic, a phone, until Ctrl-C or the relay's end. \
-      These ask over the admin socket in the state directory.
+      that are still stored. With the relay's state directory it also says in a sentence why a \
+      push waits, and shows the request as it was sent. --refused lists the last requests that \
+      were refused, and exactly why; --device tells when a phone came, went or became another. \
+      --follow tells what happens as it happens, of everything or of an id, a topic, a phone, \
+      until Ctrl-C or the relay's end. These ask over the admin socket in the state directory.
       """)
 
   @Argument(help: "apns-unique-id or apns-id, a UUID.")
@@ -83,19 +84,14 @@ struct LogCommand: AsyncParsableCommand {
       Console.say(bytes: Array(answer.body.prefix { $0 != UInt8(ascii: "\n") }))
     } else {
       let life = try JSONDecoder().decode(NotificationLife.self, from: Data(answer.body))
-      show(life)
-      await showRequest(life.uniqueId)
+      // Providers are not told why it waits, which is about the device; an operator is.
+      let told = try? await ControlClient(state: connection.files.state).ask(
+        NotificationLife.self, .GET, "/v1/notifications/\(life.uniqueId)", printing: false)
+      show(life, told?.sentence)
+      guard let request = told?.request else { return }
+      Console.say("")
+      RequestsCommand.show(request)
     }
-  }
-
-  /// Shows the request as it was sent, where the admin socket can be asked and it is kept.
-  private func showRequest(_ id: String) async {
-    let client = ControlClient(state: connection.files.state)
-    let request = try? await client.ask(
-      RequestStatus.self, .GET, "/v1/requests/\(id)", printing: false)
-    guard let request else { return }
-    Console.say("")
-    RequestsCommand.show(request)
   }
 
   private static func check(_ id: String) throws {
@@ -144,13 +140,14 @@ struct LogCommand: AsyncParsableCommand {
     "power \(condition.power), network \(condition.network), screen \(condition.screen)"
   }
 
-  private func show(_ life: NotificationLife) {
+  private func show(_ life: NotificationLife, _ sentence: String?) {
     Console.say(
       table: [
         ["apns-unique-id", life.uniqueId], ["apns-id", life.id], ["topic", life.topic],
         ["kind", life.kind], ["state", life.state],
       ] + (life.traceparent.map { [["traceparent", $0]] } ?? []))
     for warning in life.warnings { Console.say("note: \(warning)") }
+    if let sentence { Console.say(sentence) }
     Console.say("")
     let first = life.steps.first?.time ?? 0
     Console.say(

@@ -180,10 +180,10 @@ extension ReplayCommand {
     Console.say(table: [
       ["device", "\(report.device)"], ["connected", report.isConnected ? "yes" : "no"],
       ["condition", "\(report.condition)"], ["policy", report.policy],
-      ["budget", left(report.remaining)], ["in flight", "\(report.inFlight)"],
+      ["budget", left(report.allowance?.remaining)], ["in flight", "\(report.inFlight)"],
     ])
     for app in report.apps {
-      Console.say("app \(app.topic): \(left(app.remaining))")
+      Console.say("app \(app.topic): \(left(app.allowance?.remaining))")
       for (name, slot) in [("visible", app.visible), ("silent", app.silent)] {
         guard let slot else { continue }
         let end = slot.expiresAt.map { ", until \($0.iso8601)" } ?? ""

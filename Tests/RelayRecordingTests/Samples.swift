@@ -189,14 +189,19 @@ enum Samples {
     + outcomes.compactMap { $0.map { .outcome($0) } }
 
   static let report: DeviceReport = {
-    let slot = DeviceReport.Slot(uniqueID: id, apnsID: id, acceptedAt: now, expiresAt: nil)
     let decisions: [BudgetDecision] = [.allowed, .held(until: now, by: .perDevice)]
+    let slot = DeviceReport.Slot(
+      uniqueID: id, apnsID: id, acceptedAt: now, expiresAt: nil, isPaid: true,
+      decision: decisions[1])
+    let limit = RateLimit(3, per: .hours(1), burst: 3)
     return DeviceReport(
       device: device, isConnected: true, condition: DeviceCondition(), policy: "documented",
-      remaining: nil, inFlight: 3,
+      allowance: nil, rides: Allowance(remaining: 1, limit: limit, next: now), keepAliveAt: now,
+      inFlight: 3,
       apps: decisions.map { decision in
         DeviceReport.AppReport(
-          topic: topic, token: token, visible: slot, silent: nil, budget: decision, remaining: 2)
+          topic: topic, token: token, visible: slot, silent: nil, budget: decision,
+          allowance: Allowance(remaining: 3, limit: limit, next: nil))
       })
   }()
 

@@ -16,7 +16,7 @@ SILENT = {"aps": {"content-available": 1}}
 def test_the_fourth_is_held_and_arrives_within_the_hour(push_relay: Relay, phone: Phone) -> None:
     pushes = [push_relay.push(phone, SILENT) for _ in range(4)]
     push_relay.wait("delivered", pushes[2])
-    with pytest.raises(NotMet, match="app-budget, until"):
+    with pytest.raises(NotMet, match="app budget: 0 of 3 left"):
         push_relay.wait("delivered", pushes[3], timeout="0s")
     assert push_relay.wait("delivered", pushes[3], within="1h", advance=True)["met"]
 
