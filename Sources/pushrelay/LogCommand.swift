@@ -25,8 +25,8 @@ struct LogCommand: AsyncParsableCommand {
       The id is the apns-unique-id or the apns-id of the answer to the push; 'pushrelay send' \
       prints both. The relay remembers the last notifications (logNotifications, 100000), and all \
       that are still stored. --refused lists the last requests that were refused, and exactly \
-      why; --device tells when a phone came, went or became another. --follow tells what happens as it \
-      happens, of everything or of an id, a topic, a phone, until Ctrl-C or the relay's end. \
+      why; --device tells when a phone came, went or became another. --follow tells what happens \
+      as it happens, of everything or of an id, a topic, a phone, until Ctrl-C or the relay's end. \
       These ask over the admin socket in the state directory.
       """)
 
