@@ -24,18 +24,11 @@ struct LogCommand: AsyncParsableCommand {
 
       The id is the apns-unique-id or the apns-id of the answer to the push; 'pushrelay send' \
       prints both. The relay remembers the last notifications (logNotifications, 100000), and all \
-<<<<<<< HEAD
       that are still stored. With the relay's state directory it also says in a sentence why a \
       push waits, and shows the request as it was sent. --refused lists the last requests that \
       were refused, and exactly why; --device tells when a phone came, went or became another. \
       --follow tells what happens as it happens, of everything or of an id, a topic, a phone, \
       until Ctrl-C or the relay's end. These ask over the admin socket in the state directory.
-=======
-      that are still stored. --refused lists the last requests that were refused, and exactly \
-      why; --device tells when a phone came, went or became another. --follow tells what happens \
-      as it happens, of everything or of an id, a topic, a phone, until Ctrl-C or the relay's end. \
-      These ask over the admin socket in the state directory.
->>>>>>> h-d
       """)
 
   @Argument(help: "apns-unique-id or apns-id, a UUID.")
