@@ -55,6 +55,8 @@ struct JSONMembers {
     return try JSONMembers(value, known: known, under: key)
   }
 
+  func value(_ key: String) -> JSONTree? { tree[key] }
+
   func text(_ key: String) throws -> String? {
     guard let value = tree[key] else { return nil }
     guard let text = value.text else {
