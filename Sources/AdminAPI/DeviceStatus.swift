@@ -138,8 +138,25 @@ package struct DeviceEvents: Codable, Sendable {
 
 /// The answer to `GET /v1/policy`.
 package struct PolicyStatus: Codable, Sendable {
+  /// How many at once, and the time that gives one back, such as 20m.
+  package struct Limit: Codable, Sendable {
+    package var burst: Int64
+    package var every: String
+
+    fileprivate init(_ limit: RateLimit) {
+      (burst, every) = (limit.burst, limit.interval.text)
+    }
+  }
+
   package var policy: String
+  /// nil for no limit.
+  package var app: Limit?
+  package var device: Limit?
   package var known = SilentPolicy.named.map(\.name)
 
-  package init(_ policy: SilentPolicy) { self.policy = policy.name }
+  package init(_ policy: SilentPolicy) {
+    self.policy = policy.name
+    app = policy.perApp.map(Limit.init)
+    device = policy.perDevice.map(Limit.init)
+  }
 }

@@ -58,12 +58,14 @@ struct DeviceRoutes {
   }
 
   private static func policy(in body: [UInt8]) throws -> SilentPolicy {
-    let name = try JSONMembers(body, known: ["policy"]).text("policy")
-    guard let policy = SilentPolicy.named.first(where: { $0.name == name }) else {
-      let known = SilentPolicy.named.map(\.name).joined(separator: ", ")
-      throw Refusal.body("policy is one of \(known)", field: "policy")
+    guard let json = try JSONMembers(body, known: ["policy"]).value("policy") else {
+      throw Refusal.body("policy is one of \(SilentPolicyError.forms)", field: "policy")
     }
-    return policy
+    do throws(SilentPolicyError) {
+      return try SilentPolicy(json: json)
+    } catch {
+      throw Refusal.body("policy: \(error)", field: "policy")
+    }
   }
 
   /// Sets the policy of one device; nil returns it to the common one.

@@ -64,6 +64,8 @@ struct JSONMembers {
     return members
   }
 
+  func value(_ key: String) -> JSONTree? { tree[key] }
+
   func text(_ key: String) throws -> String? {
     guard let value = tree[key] else { return nil }
     guard let text = value.text else {

@@ -380,7 +380,7 @@ extension RelayConfiguration {
   }
 
   /// The settings in a file: one JSON object (RFC 8259) of known keys, each once, with plain
-  /// values.
+  /// values, but for a policy in numbers.
   ///
   /// - Parameter name: the file's name in errors.
   package static func values(
@@ -409,7 +409,12 @@ extension RelayConfiguration {
       guard values[setting] == nil else {
         throw ReadingError(key: key, description: "\(place)the key \(key) stands there twice")
       }
-      guard let value = plainValue(bytes[member.value]) else {
+      let json = bytes[member.value]
+      // The only object among the settings, with its numbers (`SilentPolicy.init(text:)`).
+      let object =
+        key == "policy" && json.first == UInt8(ascii: "{")
+        ? ConfigContent.string(String(decoding: json, as: UTF8.self)) : nil
+      guard let value = object ?? plainValue(json) else {
         throw ReadingError(
           key: key, description: "\(place)\(key) must be a text, a number, true or false")
       }

@@ -73,7 +73,7 @@ struct ServeCommand: AsyncParsableCommand {
   var recordPayloads: String?
   @Option(help: "token: providers show tokens or certificates. none: everybody (default: token).")
   var auth: String?
-  @Option(help: "The silent budget: documented, strict, unlimited or custom (default: documented).")
+  @Option(help: "The silent budget: documented, strict, unlimited or numbers (see 'help policy').")
   var policy: String?
   @Flag(help: "Refuse silent pushes of priority 10 and pushes without a type.")
   var strict = false

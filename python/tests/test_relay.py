@@ -157,6 +157,12 @@ def test_a_return_keeps_the_phones_that_were_there(push_relay: Relay, phone: Pho
 def test_a_policy_of_one_phone(push_relay: Relay, phone: Phone) -> None:
     other = push_relay.phone("com.example.app")
     push_relay.policy("strict", phone)
+    told = push_relay.call("GET", f"/v1/devices/{phone.device}")
+    assert told["budget"]["policy"] == "strict"
+    push_relay.policy({"app": {"count": 2, "per": "1d"}}, phone)
+    told = push_relay.call("GET", f"/v1/devices/{phone.device}")
+    assert told["budget"]["policy"] == "2 a day per app"
+    push_relay.policy("strict", phone)
     for each in (phone, other):
         for _ in range(2):
             push_relay.push(each, SILENT)

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from . import relay as sync
-from .relay import Fault, Subject
+from .relay import Fault, Policy, Subject
 from .values import Endpoint, Phone, Push
 
 
@@ -56,7 +56,7 @@ class Relay:
     async def requests(self, payload: str | None = None, **filters: Any) -> list[dict[str, Any]]:
         return await asyncio.to_thread(self.sync.requests, payload, **filters)
 
-    async def policy(self, name: str, phone: Phone | None = None) -> None:
+    async def policy(self, name: Policy, phone: Phone | None = None) -> None:
         await asyncio.to_thread(self.sync.policy, name, phone)
 
     @asynccontextmanager

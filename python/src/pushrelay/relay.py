@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Optional, Union
@@ -20,6 +20,9 @@ from .values import Endpoint, Phone, Push
 
 # What a wait is about: a push, by itself or by its apns-id; what happens on a phone; or all.
 Subject = Optional[Union[Push, Phone, str]]
+
+# A name, or numbers: {"app": {"count": 2, "per": "1d"}}.
+Policy = Union[str, Mapping[str, object]]
 
 # Happenings of a device, which have no topic.
 _OF_DEVICES = ("connected", "disconnected")
@@ -42,7 +45,7 @@ class Relay:
         self._faults: dict[str, Fault] = {}
         # Which devices were there when a state was saved: a return ends the others.
         self._saved: dict[str, set[str]] = {}
-        self._policy: str | None = None
+        self._policy: Policy | None = None
 
     @classmethod
     def join(
@@ -288,8 +291,8 @@ class Relay:
                 raise NotMet(str(unmet)) from None
             raise
 
-    def policy(self, name: str, phone: Phone | None = None) -> None:
-        """The silent policy in force: documented, strict or unlimited.
+    def policy(self, name: Policy, phone: Phone | None = None) -> None:
+        """The silent policy in force: documented, strict, unlimited, or numbers of one's own.
 
         Of one phone, if one is named. Of a relay that was joined, only of the phones made here,
         those to come among them: the others are somebody else's.
