@@ -168,6 +168,17 @@ struct ScenarioPlayer: Sendable {
     }
   }
 
+  /// What somebody orders now; a use has its end.
+  mutating func order(_ action: Scenario.Action) {
+    perform(action)
+    guard case .app(let place, _, let duration?) = action else { return }
+    steps.removeFirst(nextStep)
+    nextStep = 0
+    let at = simulation.time - simulation.origin + duration
+    let later = steps.firstIndex { $0.at > at } ?? steps.endIndex
+    steps.insert((at, 0, .endUse(place)), at: later)
+  }
+
   mutating func perform(_ action: Scenario.Action) {
     switch action {
     case .push(let places, let payloads, let options):

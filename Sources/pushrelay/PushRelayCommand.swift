@@ -44,7 +44,8 @@ struct PushRelayCommand: AsyncParsableCommand {
 
   /// In the order of the help text.
   private static let commands: [any ParsableCommand.Type] = [
-    ServeCommand.self, DemoCommand.self, SendCommand.self, DeviceCommand.self, InspectCommand.self,
+    ServeCommand.self, DemoCommand.self, SendCommand.self, DeviceCommand.self, PhonesCommand.self,
+    InspectCommand.self,
     LintCommand.self, LogCommand.self, DevicesCommand.self, NotificationsCommand.self,
     WaitCommand.self,
     PolicyCommand.self, PushCommand.self, FaultCommand.self, LoadCommand.self, ResetCommand.self,

@@ -112,6 +112,39 @@ import Testing
     }
   }
 
+  /// From another process, by name: what it does, how it is, and what it will not do.
+  @Test func aPhoneIsToldWhatToDo() async throws {
+    try await RelayProcess.run { relay in
+      let outcome = try await listen([
+        "device", "anna", "--topic", Phone.topic, "--device", relay.device, "--state", relay.state,
+        "--notifications", "1",
+      ]) { lines in
+        while !(try await lines.next("connected")).contains("anna connected") {}
+        // Its stream of orders opens beside the other.
+        var opened = Outcome(status: .exited(1), output: "", errors: "")
+        while !opened.succeeded {
+          opened = try await relay.command("phones", "do", "anna", "open", Phone.topic)
+        }
+        #expect(opened.output.contains("opened: no content yet"), "\(opened)")
+        let state = try await relay.command("phones", "show", "anna").checked("phones show")
+        #expect(state.contains(#""foreground":"\#(Phone.topic)""#), "\(state)")
+        let wrong = try await relay.command("phones", "do", "anna", "fly")
+        #expect(!wrong.succeeded && wrong.errors.contains("BadOrder"), "\(wrong)")
+        for network in ["airplane", "wifi"] {
+          let told = try await relay.command("phones", "do", "anna", "network", network)
+            .checked("network")
+          #expect(told.contains("changed: network \(network)"), "\(told)")
+        }
+        let pushed = try await relay.command(
+          "push", options: ["--to", "anna", "--payload", #"{"aps":{"alert":"Hello"}}"#])
+        #expect(pushed.succeeded, "\(pushed)")
+      }
+      #expect(outcome.isSuccess, "\(outcome.errors)")
+      let away = try await relay.command("phones", "do", "anna", "lock")
+      #expect(away.errors.contains("NotConnected"), "\(away)")
+    }
+  }
+
   /// The phone's own limit: its provider learns why nothing happens, and until when.
   @Test func aPhoneSaysWhyAPushWaits() async throws {
     let setup = RelaySetup(arguments: ["--policy", "unlimited"])
