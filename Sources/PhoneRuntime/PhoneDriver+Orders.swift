@@ -7,6 +7,8 @@ import RelayCore
 
 /// What a phone is told to do over the relay (docs/PROTOCOL.md, "Orders").
 struct OrderBook {
+  /// Of the last stream.
+  var identity: DeviceIdentity?
   /// Reads the phone's stream of orders; it is there without coverage, too.
   var task: Task<Void, Never>?
   /// What has happened since the order that is being carried out.
@@ -21,13 +23,15 @@ struct OrderBook {
 extension PhoneDriver {
   /// Opens the phone's stream of orders, if it has none. A relay that is older, or in production,
   /// has no such path.
-  func takeOrders(_ phone: Int, as identity: DeviceIdentity) {
-    guard phones[phone].orders.task == nil, ending == nil else { return }
+  func takeOrders(_ phone: Int) {
+    guard phones[phone].orders.task == nil, ending == nil,
+      let identity = phones[phone].orders.identity
+    else { return }
     phones[phone].orders.task = Task {
       let wasOpen = await readOrders(phone, as: identity)
       phones[phone].orders.task = nil
       // The link may have been quicker to come back.
-      if wasOpen, phones[phone].lines != nil { takeOrders(phone, as: identity) }
+      if wasOpen, phones[phone].lines != nil { takeOrders(phone) }
     }
   }
 

@@ -22,7 +22,7 @@ extension PhoneDriver {
     phones[session.phone].abandoned?.cancel()
     phones[session.phone].abandoned = nil
     phones[session.phone].unheard = nil
-    takeOrders(session.phone, as: identity)
+    phones[session.phone].orders.identity = identity
     counts.listening += 1
     simulation.handle(.connected, of: session.phone, at: now)
     settle()
@@ -38,6 +38,8 @@ extension PhoneDriver {
         if isVirtual { greeted(session, at: time.milliseconds) }
         simulation.handle(.heard(isKeepAlive: false), of: session.phone, at: now)
         linkDecided(session.phone)
+        // Behind the barrier: who takes orders goes by the relay's clock.
+        takeOrders(session.phone)
       case .notification(let delivery):
         simulation.handle(.received(delivery), of: session.phone, at: now)
       case .empty: simulation.handle(.heard(isKeepAlive: false), of: session.phone, at: now)
