@@ -71,7 +71,7 @@ struct ScenarioPlayer: Sendable {
   }
 
   /// In the simulation's time.
-  var end: Int64 { simulation.origin + scenario.length }
+  var end: Int64 { scenario.isEndless ? .max : simulation.origin + scenario.length }
 
   /// In the simulation's time.
   var nextMoment: Int64 {

@@ -84,6 +84,19 @@ struct LiveSimulationTests {
     #expect(opened.lock == "unlocked" && opened.processor == "awake")
   }
 
+  /// Each app is opened a few times a day; and when no use is planned any more, the phone stays.
+  @Test func phonesThatAreUsedAsUsualStay() {
+    let phone = Scenario.PhonePlan(name: "anna", topics: ["chat"], use: .usual)
+    var simulation = LiveSimulation(Scenario(phones: [phone]), seed: 7, at: Self.start)
+    let day = Interval.days(1).milliseconds
+    simulation.advance(to: Self.start + day)
+    #expect((4...8).contains(simulation.drainTrace().count { $0.kind == .opened }))
+    let end = Self.start + day * (PhoneUse.days + 1)
+    simulation.advance(to: end)
+    #expect(!simulation.isOver(at: end))
+    #expect(simulation.state(of: 0).time == end)
+  }
+
   @Test func aDoubleIsTheSamePush() throws {
     var simulation = try connected()
     let push = try arrival(1)
