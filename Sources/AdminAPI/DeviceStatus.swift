@@ -160,3 +160,18 @@ package struct PolicyStatus: Codable, Sendable {
     device = policy.perDevice.map(Limit.init)
   }
 }
+
+/// The answer to `POST /v1/devices/{device}/do`: what has happened on the phone, a line each.
+package struct OrderDone: Codable, Sendable {
+  package var time: Int64
+  package var lines: [String]
+
+  package init(time: Instant, told: [UInt8]) {
+    self.time = time.milliseconds
+    guard case .list(let told)? = (try? JSONTree.read(told))?["lines"]?.value else {
+      lines = []
+      return
+    }
+    lines = told.compactMap(\.text)
+  }
+}

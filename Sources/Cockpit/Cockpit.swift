@@ -194,6 +194,7 @@ package struct Cockpit: Service {
       cursor: { epoch.cursor(await feeds.position()) }
     ).add(to: router)
     PhoneRoutes(relay: relay).add(to: router)
+    OrderRoutes(relay: relay).add(to: router)
     FaultRoutes(relay: relay).add(to: router)
     RequestRoutes(relay: relay, epoch: epoch, configuration: configuration).add(to: router)
     NotificationRoutes(relay: relay, epoch: epoch).add(to: router)

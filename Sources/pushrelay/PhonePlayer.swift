@@ -15,14 +15,18 @@ struct PhonePlayer: Sendable {
   private static let longestCommand = 1000
 
   let command: DeviceCommand
+  /// Instead of what the command says.
+  var given: Scenario?
+  /// In the relay's process: nothing is printed, and nothing judged.
+  var isHosted = false
 
   private var state: String { command.connection.files.state }
 
   /// Runs until the scenario is over, the wanted pushes are reported, or a signal comes. Throws
   /// exit status 1 when a scenario's expectation failed.
   func run() async throws {
-    let locks = try DeviceLock.all(
-      of: command, scenario: command.scenario == nil ? nil : try scenario())
+    let isNamed = command.scenario == nil && given == nil
+    let locks = try DeviceLock.all(of: command, scenario: isNamed ? nil : try scenario())
     defer { withExtendedLifetime(locks) {} }
     let (silence, falls) = AsyncStream.makeStream(of: Void.self)
     let driver = try PhoneDriver(try await configuration { falls.yield() })
@@ -66,7 +70,7 @@ struct PhonePlayer: Sendable {
     if let count = command.count { roster = try await FleetRoster.enroll(command, count: count) }
     let accounts = roster == nil ? try accounts(of: scenario) : []
     let (command, isJSON, isVerbose) = (command, command.json, command.verbose)
-    let isFleet = roster != nil
+    let isSilent = roster != nil || isHosted
     var configuration = PhoneDriver.Configuration(
       scenario: scenario, seed: command.seed ?? UInt64.random(in: 0...(1 << 53)),
       connect: { try await command.connection.connect(device: command.device) },
@@ -75,7 +79,7 @@ struct PhonePlayer: Sendable {
         return try await accounts[phone].register(api, without: gone)
       },
       tell: { lines in
-        guard !isFleet else { return }
+        guard !isSilent else { return }
         for line in lines {
           let text = isJSON ? line.json : line.liveText(isVerbose: isVerbose)
           if let text, !Console.tell(text) { fallSilent() }
@@ -88,7 +92,7 @@ struct PhonePlayer: Sendable {
     configuration.link = try command.link()
     configuration.passcode = command.passcode
     configuration.transferTrustRoots = command.transferCa
-    if isFleet {
+    if roster != nil {
       configuration.phonesPerConnection = Self.phonesPerConnection
     } else {
       configuration.storageDirectory = state + "/devices"
@@ -112,14 +116,17 @@ struct PhonePlayer: Sendable {
     return scenario
   }
 
-  private func plainScenario() throws -> Scenario {
-    if let path = command.scenario {
-      let scenario = try SimulateCommand.read(path)
-      for name in scenario.phones.map(\.name) where !DeviceFile.isUsable(name: name) {
-        throw CommandError("\(path): the phone \"\(name)\" needs a name that a file can have")
-      }
-      return scenario
+  static func scenario(in path: String) throws -> Scenario {
+    let scenario = try SimulateCommand.read(path)
+    for name in scenario.phones.map(\.name) where !DeviceFile.isUsable(name: name) {
+      throw CommandError("\(path): the phone \"\(name)\" needs a name that a file can have")
     }
+    return scenario
+  }
+
+  private func plainScenario() throws -> Scenario {
+    if let given { return given }
+    if let path = command.scenario { return try Self.scenario(in: path) }
     if let count = command.count {
       let topic = command.topic.first ?? "com.example.app"
       return Scenario(phones: (1...count).map { .init(name: "phone-\($0)", topics: [topic]) })
@@ -151,7 +158,7 @@ struct PhonePlayer: Sendable {
   }
 
   private func accounts(of scenario: Scenario) throws -> [Account] {
-    let isJSON = command.json
+    let isJSON = command.json || isHosted
     return scenario.phones.map { phone in
       Account(
         DeviceAccount(
@@ -205,7 +212,7 @@ struct PhonePlayer: Sendable {
   }
 
   private func tellVerdicts(_ driver: PhoneDriver) async throws {
-    guard command.scenario != nil, !Task.isCancelled else { return }
+    guard command.scenario != nil, !isHosted, !Task.isCancelled else { return }
     let (judged, unjudged) = await driver.verdicts()
     for verdict in judged {
       if command.json {

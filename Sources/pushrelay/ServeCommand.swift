@@ -26,6 +26,7 @@ struct ServeCommand: AsyncParsableCommand {
         pushrelay serve --state /var/lib/pushrelay --provider 0.0.0.0:2197 --policy strict
         PUSHRELAY_KEEP_ALIVE=5 pushrelay serve --config relay.json --plaintext
         pushrelay serve --clock virtual --store memory
+        pushrelay serve --phones payloads/scenarios/live-force-quit.json
         pushrelay serve --store jetstream --nats nats://127.0.0.1:4222 --node a
 
       Prints one line, 'ready provider=HOST:PORT device=HOST:PORT', when it listens, and has all \
@@ -85,6 +86,8 @@ struct ServeCommand: AsyncParsableCommand {
   var at: String?
   @Option(help: "Make ids, secrets and tokens the same in every run: for tests only.")
   var seed: Int?
+  @Option(help: ArgumentHelp("Play this scenario's phones, too, and keep them.", valueName: "file"))
+  var phones: String?
   @Option(help: "trace, debug, info, notice, warning or error (default: info).")
   var logLevel: String?
 
@@ -99,11 +102,15 @@ struct ServeCommand: AsyncParsableCommand {
     ReadyFile.removeStale(configuration.state)
     var onLife: (@Sendable (DeliveryEvent) -> Void)?
     if level <= .debug { onLife = { [logger] event in Self.log(event, to: logger) } }
+    let hosted = try phones.map { try HostedPhones($0, configuration) }
     let (addresses, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
     let (admins, isAdministered) = AsyncStream.makeStream(of: RelayConfiguration.Endpoint?.self)
     let relay = try Relay(
       configuration: configuration, logger: logger, onLife: onLife,
-      onReady: { isReady.yield($0) })
+      onReady: {
+        isReady.yield($0)
+        hosted?.relayIsReady($0)
+      })
     try await relay.checkEndpoints()
     let cockpit = Cockpit(
       relay: relay, configuration: configuration, logger: logger,
@@ -123,11 +130,17 @@ struct ServeCommand: AsyncParsableCommand {
         try await gracefulShutdown()
       }
     }
+    let phones = hosted.map { hosted in
+      ServiceGroupConfiguration.ServiceConfiguration(
+        service: Work { try await hosted.run() }, successTerminationBehavior: .ignore)
+    }
     // The last is told first to end: the file is gone before the relay is.
-    try await Services.run([
-      .leading(relay), .init(service: PolicyReloading(relay: relay, command: self, logger: logger)),
-      .init(service: cockpit), .init(service: ready),
-    ])
+    try await Services.run(
+      [
+        .leading(relay),
+        .init(service: PolicyReloading(relay: relay, command: self, logger: logger)),
+        .init(service: cockpit),
+      ] + [phones].compactMap(\.self) + [.init(service: ready)])
   }
 
   func read() async throws -> RelayConfiguration {

@@ -7,7 +7,7 @@ import Testing
     ["serve"], ["demo"], ["send"], ["device"], ["inspect"], ["key"], ["key", "new"],
     ["key", "add"], ["key", "list"], ["jwt"], ["certs"], ["certs", "server"], ["certs", "client"],
     ["archive", "print"], ["lint"], ["log"], ["devices"], ["notifications"], ["wait"], ["push"],
-    ["fault"], ["load"], ["reset"], ["clock"], ["checkpoint"], ["record"], ["replay"],
+    ["phones"], ["fault"], ["load"], ["reset"], ["clock"], ["checkpoint"], ["record"], ["replay"],
     ["simulate"], ["store"], ["cluster"], ["cluster", "export"], ["cluster", "import"],
   ]
 

@@ -141,6 +141,60 @@ def test_headers_are_those_of_the_push(push_relay: Relay, phone: Phone) -> None:
         push_relay.wait("delivered", pushes[3], within="1h", advance=True)
 
 
+def test_a_simulated_phone_does_what_it_is_told(push_relay: Relay) -> None:
+    topic = "com.example.news"
+    phone = push_relay.phone(topic, simulated=True)
+    assert any("opened" in line for line in phone.open(topic))
+    assert phone.state()["foreground"] == topic
+    assert any("terminated: swiped away" in line for line in phone.swipe_away(topic))
+    # Whom the user has ended is not woken.
+    push = push_relay.push(phone, SILENT)
+    push_relay.wait("outcome", push)
+    assert "force-quit" in push_relay.log(push)
+    with pytest.raises(RelayError, match='there is no "fly"') as refused:
+        phone.fly()
+    assert refused.value.reason == "BadOrder"
+
+
+def test_what_is_sent_in_airplane_mode_comes_afterwards(push_relay: Relay) -> None:
+    phone = push_relay.phone("com.example.news", simulated=True)
+    phone.network("airplane")
+    push_relay.wait("disconnected", phone)
+    push = push_relay.push(phone, {"aps": {"alert": "Hello", "badge": 3}})
+    push_relay.wait("stored", push)
+    assert phone.state()["banners"] == []
+    phone.network(to="wifi")
+    push_relay.wait("delivered", push, timeout="5s")
+    state = phone.state()
+    assert [banner["text"] for banner in state["banners"]] == ["Hello"]
+    assert state["apps"][0]["badge"] == 3
+
+
+def test_without_coverage_the_clock_goes_on(push_relay: Relay) -> None:
+    phone = push_relay.phone("com.example.news", simulated=True)
+    phone.network("none")
+    push = push_relay.push(phone, SILENT)
+    push_relay.advance("1h")
+    assert push_relay.call("GET", f"/v1/devices/{phone.device}")["connected"] is False
+    phone.network("wifi")
+    push_relay.wait("delivered", push)
+
+
+def test_a_light_phone_takes_no_orders(push_relay: Relay, phone: Phone) -> None:
+    with pytest.raises(RelayError) as refused:
+        phone.lock()
+    assert refused.value.reason == "TakesNoOrders"
+
+
+def test_a_simulated_phone_with_asyncio(async_push_relay: aio.Relay) -> None:
+    async def run() -> None:
+        phone = await async_push_relay.phone("com.example.news", simulated=True)
+        await async_push_relay.do(phone, "open", phone.topic)
+        assert (await async_push_relay.state(phone))["lock"] == "unlocked"
+
+    asyncio.run(run())
+
+
 def test_a_return_keeps_the_phones_that_were_there(push_relay: Relay, phone: Phone) -> None:
     push_relay.checkpoint("with-phone")
     later = push_relay.phone("com.example.app")

@@ -38,8 +38,16 @@ class Relay:
     async def call(self, method: str, path: str, body: object = None) -> Any:
         return await asyncio.to_thread(self.sync.call, method, path, body)
 
-    async def phone(self, topic: str, name: str | None = None) -> Phone:
-        return await asyncio.to_thread(self.sync.phone, topic, name)
+    async def phone(
+        self, topic: str, name: str | None = None, *, simulated: bool = False
+    ) -> Phone:
+        return await asyncio.to_thread(self.sync.phone, topic, name, simulated=simulated)
+
+    async def do(self, phone: Phone, verb: str, *words: object, **members: object) -> list[str]:
+        return await asyncio.to_thread(self.sync.do, phone, verb, *words, **members)
+
+    async def state(self, phone: Phone) -> dict[str, Any]:
+        return await asyncio.to_thread(self.sync.state, phone)
 
     async def app(self, phone: Phone, topic: str) -> Phone:
         return await asyncio.to_thread(self.sync.app, phone, topic)

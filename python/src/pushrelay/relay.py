@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import tempfile
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -164,32 +165,65 @@ class Relay:
         """Asks the admin API; docs/ADMIN.md lists its routes."""
         return self._admin.call(method, path, body)
 
-    def phone(self, topic: str, name: str | None = None) -> Phone:
-        """A phone with one app, connected."""
+    def phone(self, topic: str, name: str | None = None, *, simulated: bool = False) -> Phone:
+        """A phone with one app, connected.
+
+        One that is simulated has apps, a lock and a network, and does what it is told.
+        """
         number = next(self._numbers)
         name = name or f"phone-{number}"
         # Not in the state directory of a relay that was joined, which is only read. A name of its
         # own in ours: with that of a phone before it, it would be that phone.
         own, file = Path(self._directory.name), f"{number}-{name}"
-        command = [self._executable, "device", file, "--light", "--json", "--topic", topic]
+        command = [self._executable, "device", file, "--json", "--topic", topic]
+        command += [] if simulated else ["--light"]
         command += ["--state", str(own), "--ca", str(self._state / "ca.pem")]
         command += ["--device", self._device]
+        key, ready = ("what", "connected") if simulated else ("type", "hello")
         process = Process(
             command,
-            lambda line: line.startswith("{") and json.loads(line).get("type") == "hello",
+            lambda line: line.startswith("{") and json.loads(line).get(key) == ready,
         )
-        device = str(json.loads(process.ready)["device"])
+        known = json.loads((own / "devices" / f"{file}.json").read_text())
+        device = str(known["device"])
         self._devices[device] = process
-        apps = json.loads((own / "devices" / f"{file}.json").read_text())["apps"]
-        phone = Phone(name, topic, device, apps[topic])
+        phone = Phone(name, topic, device, known["apps"][topic], self)
+        if simulated:
+            self._listens(phone)
         if self._policy:
             self.policy(self._policy, phone)
         return phone
 
+    def _listens(self, phone: Phone) -> None:
+        """Waits until it takes orders, which it does from a moment after it has connected."""
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                self.state(phone)
+                return
+            except RelayError as early:
+                if early.reason != "TakesNoOrders" or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.005)
+
+    def do(self, phone: Phone, verb: str, *words: object, **members: object) -> list[str]:
+        """Has a simulated phone do something; answers what has happened on it, a line each.
+
+        In the words of scenarios, all after each other, or as members: `do(phone, "network",
+        "airplane")`, `do(phone, "network", to="airplane")`.
+        """
+        order = {"do": " ".join([verb, *map(str, words)]), **members}
+        answer = self.call("POST", f"/v1/devices/{phone.device}/do", order)
+        return list(answer["lines"])
+
+    def state(self, phone: Phone) -> dict[str, Any]:
+        """How a simulated phone is, as it knows itself: apps, banners, badges, budgets."""
+        return dict(self.call("GET", f"/v1/devices/{phone.device}/phone"))
+
     def app(self, phone: Phone, topic: str) -> Phone:
         """Another app of a phone: the same device, with the token of that app."""
         answer = self.call("PUT", f"/v1/devices/{phone.device}/apps/{quote(topic, safe='')}")
-        return Phone(phone.name, topic, phone.device, answer["token"])
+        return Phone(phone.name, topic, phone.device, answer["token"], self)
 
     def push(
         self,
