@@ -74,33 +74,40 @@ class App:
         limit = "low-power-mode" if low else None if left else "app-budget"
         return {"topic": self.topic, "token": self.token, "visible": self.visible,
                 "silent": self.silent,
-                "budget": {"remaining": left, "allowed": left > 0, "limit": limit,
-                           "heldUntil": None if left or low else held}}
+                "budget": {"remaining": left, "burst": BUDGET, "every": "20m", "next": held, "allowed": left > 0,
+                           "limit": limit, "heldUntil": None if left or low else held}}
 
 
 class Phone:
     """What a phone that takes orders says of itself."""
 
     def __init__(self, topics):
-        self.locked, self.low, self.charging, self.off = True, False, False, False
+        self.lock, self.low, self.charging, self.off = "locked", False, False, False
         self.states = dict.fromkeys(topics, "suspended")
-        self.badges, self.banners = {}, []
+        self.banners = []
 
     def view(self, device, now):
-        return {"time": now, "locked": self.locked, "lowPower": self.low, "charging": self.charging, "off": self.off,
-                "network": device.network,
-                "apps": [{"topic": topic, "state": state, "badge": self.badges.get(topic, 0)}
+        return {"phone": device.name, "time": now, "link": "connected" if device.connected else "away",
+                "network": device.network, "processor": "off" if self.off else "asleep", "lock": self.lock,
+                "charging": self.charging, "lowPower": self.low, "refresh": True, "banners": self.banners[-50:],
+                "apps": [{"app": topic, "version": "1.0", "state": state, "refresh": True, "nextSilent": now,
+                          "badge": sum(banner["app"] == topic for banner in self.banners),
+                          **({"refused": "force-quit"} if state == "forceQuit" else {}),
+                          **({"lastRun": {"began": now - 60_000, "ended": now - 58_000, "cause": "push 3", "outcome": "newData"}}
+                             if topic == "com.example.news" else {})}
                          for topic, state in self.states.items()]}
 
     def obey(self, device, order):
         verb, app = order["do"], order.get("app")
-        if verb in ("open", "swipe away", "uninstall", "crash"):
+        if verb in ("open", "swipe away", "uninstall", "install again", "crash"):
             if app not in self.states:
-                raise Problem(400, "BadBody", f"the phone has no app {app}", field="app")
-            self.states[app] = {"open": "foreground", "crash": "not running"}.get(verb, "swiped away")
-            self.locked = False if verb == "open" else self.locked
-        elif verb in ("lock", "unlock"):
-            self.locked = verb == "lock"
+                raise Problem(400, "BadOrder", f"the phone has no app {app}")
+            self.states[app] = {"open": "foreground", "swipe away": "forceQuit", "uninstall": "uninstalled"}.get(verb, "notRunning")
+            if verb == "open":
+                self.lock, self.banners = "unlocked", [banner for banner in self.banners if banner["app"] != app]
+        elif verb in ("lock", "unlock", "leave"):
+            self.lock = "locked" if verb == "lock" else "unlocked"
+            self.states = {app: "suspended" if state == "foreground" else state for app, state in self.states.items()}
         elif verb == "network":
             device.network = order["to"]
         elif verb == "low power":
@@ -110,8 +117,8 @@ class Phone:
         elif verb == "power":
             self.off = order["to"] == "off"
         elif verb != "reboot":
-            raise Problem(400, "BadBody", f"no phone can {verb}", field="do")
-        return f"{verb} {app or order.get('to', '')}".strip()
+            raise Problem(400, "BadOrder", f'there is no "{verb}"; \'help\' lists what there is')
+        return f"07:00:00.000 {device.name}  {verb} {app or order.get('to', '')}".strip()
 
 
 class Device:
@@ -129,7 +136,7 @@ class Device:
         used = sum(BUDGET - app["budget"]["remaining"] for app in apps)
         return {"device": self.id, **({"name": self.name} if self.name else {}), "connected": self.connected, "power": self.power,
                 "network": self.network, "screen": "off", "inFlight": 0,
-                "budget": {"policy": self.policy or policy, "remaining": max(0, 12 - used)}, "apps": apps}
+                "budget": {"policy": self.policy or policy, "remaining": max(0, 12 - used), "burst": 12, "every": "5m"}, "apps": apps}
 
 
 class Relay:
@@ -270,6 +277,8 @@ class Relay:
         self.step(life, "stored", text, **why)
 
     def send(self, device, life, via, **more):
+        if device.phone and life["kind"] == "visible":
+            device.phone.banners.append({"app": life["topic"], "text": "…", "at": self.now, "contentReady": True})
         self.step(life, "sent", f"sent (via: {via})", via=via, **more)
         self.step(life, "delivered", "delivered")
         self.counters["delivered"] += 1
@@ -395,6 +404,7 @@ class Relay:
                             {"apns-topic": "com.example.chat", "apns-push-type": "alert"},
                             {"aps": {"alert": "Wrong number"}}, device=device, app=device.apps[news])
         self.advance_to(end)
+        anna.keep_alive = end + 5 * MINUTE
         self.refuse("BadDeviceToken", 400, "the token is 12 bytes of hexadecimal, none of them known here",
                     {"apns-topic": "com.example.news", "apns-push-type": "alert"}, {"aps": {"alert": "Hello nobody", "badge": 2}})
         self.faults["flaky"] = {"name": "flaky", "at": "provider", "match": {"topic": "com.example.app"},
@@ -472,7 +482,15 @@ class Relay:
             sent = next(s for s in reversed(life["steps"]) if s["step"] == "sent")
             waited = (sent["time"] - life["steps"][0]["time"]) // 1000
             sentence = f"delivered via {sent['via']}" + (f" after {waited} s" if waited else " at once")
-        return {key: value for key, value in {**life, "sentence": sentence}.items() if key != "expiresAt"}
+        more = {"sentence": sentence}
+        device = self.devices.get(life["device"])
+        if last["step"] == "stored" and device and life["kind"] == "silent":
+            app, whole = device.apps[life["topic"]].view(self.now, device.power == "low"), device.view(self.now, self.policy)
+            more["waits"] = {"by": "relay", "limit": last.get("limit") or "offline", "policy": whole["budget"]["policy"],
+                             **({"until": held["until"]} if "until" in held else {}), "app": app["budget"], "device": whole["budget"]}
+            if device.connected and device.keep_alive:
+                more["waits"]["ride"] = {"by": device.keep_alive}
+        return {key: value for key, value in {**life, **more}.items() if key != "expiresAt"}
 
     def remember(self):
         for device in self.active:
@@ -851,7 +869,9 @@ class Handler(BaseHTTPRequestHandler):
         return {"faults": list(relay.faults.values())}
 
     def put_faults(self, relay, parts, query, body):
-        relay.faults[parts[0]] = {"name": parts[0], "match": {}, "when": {}, **body, "seen": 0, "hit": 0}
+        if not re.fullmatch("[a-z0-9-]{1,64}", parts[0]):
+            raise Problem(400, "BadName", "a name is made of a-z, 0-9 and -")
+        relay.faults[parts[0]] = {"name": parts[0], "match": {}, "when": {}, **body, **body.get("when", {}), "seen": 0, "hit": 0}
         return relay.faults[parts[0]]
 
     def delete_faults(self, relay, parts, query, body):

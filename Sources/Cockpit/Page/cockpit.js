@@ -1,16 +1,16 @@
 // What is looked at (which is the URL), the event stream, and what is drawn when.
 
-import { $, addChange, addLife, addRefusal, addRequest, addStep, api, attempt, button, hms, entries, get, h, keep, known, nameOf, number, pairs, whyOf, reconcile, request, s, set,
+import { $, addChange, addLife, addRefusal, addRequest, addStep, api, attempt, button, hms, entries, get, h, keep, known, nameOf, number, pairs, whyOf, reconcile, request, requestsOf, s, set,
 	shortId, shortTopic, some, toast, wordOf } from "./kit.js";
 import { bars, drawLanes, icon, legend } from "./lanes.js";
 import { TOOLS, exportRun, showTool, titleOf, toggleRecording } from "./drawer.js";
 import { FILTERS, arrived, drawFilters, isFiltered, loadFiltered, passes } from "./find.js";
-import { countsOf, drawPhone, gauge, loadListed, loadPast, loadPhone } from "./phone.js";
+import { drawPhone, gauge, loadListed, loadOwn, loadPast, loadPhone } from "./phone.js";
 import { drawPush, loadPush, pushChosen } from "./push.js";
-import { drawPolicies, policyName } from "./policy.js";
+import { drawPolicies } from "./policy.js";
 
 export const view = {};
-export const page = { overview: {}, attempt, dirty, go, laneView, now, policyName, pushLink, refreshPhones, showView, urlOf };
+export const page = { overview: {}, attempt, dirty, go, laneView, now, pushLink, refreshPhones, showView, urlOf };
 const { body } = document, timers = {};
 const isChosen = ({ device }) => device === view.phone;
 let online = false, started = false, frozen, spoken = {}, rows = [], chosen, width = 0, most = 0;
@@ -89,8 +89,9 @@ function noted(entry) {
 	say(wordOf(entry));
 	later("clock", loadClock, 300);
 	dirty("lanes", "table");
-	if (view.phone && !view.push) dirty("push");
 	if (isFiltered()) arrived();
+	if (!view.at) later("waits", loadWaits, 400);
+	if (view.phone && !view.push) later("own", loadOwn, 600);
 }
 const events = {
 	life(step) {
@@ -120,7 +121,7 @@ const events = {
 	stats(counters) {
 		known.counters = counters;
 		known.stats = [...known.stats.slice(-239), { ...counters, wall: Date.now() }];
-		showClock({ now: counters.now });
+		showClock({ now: Math.max(counters.now, clock.now ?? 0) });
 		dirty("pill");
 		redo(/charts/);
 	},
@@ -129,6 +130,13 @@ const events = {
 		later("history", fillGap, 1000);
 	},
 };
+// Why the held ones wait, and what may take them along: that changes with what goes to the phone.
+async function loadWaits() {
+	if (busy) return;
+	const held = inView().slice(-300).filter(({ life, step }) => step.step === "stored" && life.entries.at(-1).step === step).slice(-8);
+	for (const { life } of held) await get(`/v1/notifications/${life.uniqueId}`).then(addLife, () => {});
+	if (held[0]) dirty("lanes", "push");
+}
 const redo = (tools) => tools.test(view.tool) && dirty("tool");
 const say = (word) => (spoken[word] = -~spoken[word]);
 const fillGap = () => (busy ? later("history", fillGap, 1000) : loadHistory());
@@ -162,10 +170,9 @@ function drawTime() {
 	set("density", s("svg", { viewBox: "0 0 606 24", height: 24, preserveAspectRatio: "none", "aria-hidden": "true" }, bars(shown, (t) => (t - start) / (end - start) * 600, 24, 22)));
 	Object.assign($("scrub"), { min: start, max: end, value: view.at || end, ariaValueText: view.at ? hms(view.at) : "live" });
 	set("lanes-title", phone ? `Phone ${nameOf(view.phone)}` : "All phones");
-	set("about", phone ? [phone.connected ? "connected" : "away", phone.network, phone.power].filter(Boolean).join(", ") : devices == null ? "" : `${some(devices, "phone")}, ${number(connections)} connected`,
+	set("about", phone ? (phone.connected ? "connected" : "away") : devices == null ? "" : `${some(devices, "phone")}, ${number(connections)} connected`,
 		known.skipped ? `. ${some(known.skipped, "older event is", "older events are")} not kept here.` : "");
-	if (isFiltered() && !shown[0] && !isEmpty) set("none", "Nothing passes the filters.");
-	$("none").hidden = !isFiltered() || shown[0] || isEmpty;
+	$("none").hidden = !isFiltered() || shown[0];
 }
 function drawTable() {
 	const past = view.at ? inView().filter(({ t }) => t <= view.at) : inView();
@@ -214,8 +221,8 @@ async function refreshPhones() {
 	} catch (error) {
 		page.phone = { apps: [], network: error.message };
 	}
-	dirty("phones", "lanes", "filters");
-	if (view.phone && !view.push) dirty("push");
+	dirty("phones", "lanes", "filters", "push");
+	if (view.at) later("past", loadThen, 250);
 	redo(/compose/);
 }
 // How phones are now says nothing of another moment: then it is what a recording says, or nothing.
@@ -252,7 +259,7 @@ function drawPhones() {
 		const [tightest] = apps.toSorted((a, b) => a.budget.remaining - b.budget.remaining);
 		node.replaceChildren(h(connected ? "i.dot" : "i.dot.off"), phone.name ? h("b", phone.name) : h("code", device.slice(0, 8)),
 			h("span.slots", { title: "Slots: visible, silent. ● is full" }, slot(apps, "visible"), slot(apps, "silent")),
-			then && h("small", `${connected ? "" : "away, "}${network}, ${power}`) || "", tightest ? gauge(tightest.budget, countsOf(then.budget.policy)[0], tightest.budget.allowed ? "" : shortTopic(tightest.topic)) : "");
+			then && h("small", `${connected ? "" : "away, "}${network}, ${power}`) || "", tightest ? gauge({ ...tightest.budget, every: "" }, tightest.budget.allowed ? "" : shortTopic(tightest.topic)) : "");
 	});
 	$("page-back").disabled = pages.length < 2;
 	$("page-on").disabled = !more;
@@ -294,11 +301,9 @@ const advance = (step) => attempt(async () => {
 	await Promise.all([refreshPhones(), loadClock()]);
 });
 function drawTop() {
-	const state = !online ? "off" : view.at ? "at" : frozen ? "paused" : "live";
+	const state = !online ? "off" : view.at ? "at" : frozen ? "paused" : "live", { balance = "", addsUp } = known.counters, sum = balance.replace(/\d+/g, (n) => number(+n));
 	$("pill").className = state;
 	set("pill", { off: "not connected", at: `looking at ${hms(view.at)}` }[state] ?? state);
-	const { balance = "", addsUp } = known.counters;
-	const sum = balance.replace(/\d+/g, (n) => number(+n));
 	$("light").ariaLabel = `${sum}: ${addsUp ? "adds up" : "does not add up"}. Charts`;
 	set("light", h("span", `${sum} `), h(addsUp ? "b.good" : "b.bad", addsUp ? "✓" : "✗"));
 }
@@ -363,7 +368,7 @@ document.onvisibilitychange = resume;
 // Refusals name no app; the requests that are kept do.
 async function loadRefused() {
 	for (const refusal of (await get("/v1/refusals", { limit: 100 })).refusals.reverse()) addRefusal(refusal);
-	for (const sent of (await get("/v1/requests", { limit: 100 }).catch(() => ({ requests: [] }))).requests) known.lives.get(sent.uniqueId)?.refusal && addRequest(sent);
+	for (const sent of await requestsOf({ limit: 100 })) known.lives.get(sent.uniqueId)?.refusal && addRequest(sent);
 	dirty("lanes", "table");
 }
 async function loadHistory(device) {

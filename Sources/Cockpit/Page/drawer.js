@@ -1,6 +1,6 @@
 // The drawer's tools, and the export of a run.
 
-import { $, api, attempt, button, capital, hms, day, download, get, h, keep, known, number, pairs, whyOf, request, s, set, some, toast, wordOf } from "./kit.js";
+import { $, api, attempt, button, capital, hms, day, download, get, h, known, number, pairs, policyName, whyOf, request, s, set, some, toast, wordOf } from "./kit.js";
 import { drawLanes } from "./lanes.js";
 import { HEADERS, PAYLOADS } from "./push.js";
 import { page, view } from "./cockpit.js";
@@ -52,7 +52,6 @@ function compose(body) {
 		let last;
 		do {
 			last = await api("POST", "/v1/push", { to: to.value.trim(), ...(app.value && { topic: app.value.trim() }), ...push });
-			keep(known.sent, last.uniqueId, push, 300);
 		} while (last.status === 200 && --count);
 		set(answer, verdict(last.status === 200, `${last.status} ${last.reason ?? ""}`), last.message ?? page.pushLink(last.uniqueId));
 	}
@@ -75,16 +74,15 @@ function compose(body) {
 }
 
 // What can go wrong on purpose, by place: what it does, and in which values. A length is typed, `true` needs none.
-const LENGTH = /^(\d+d)?(\d+h)?(\d+m)?(\d+s)?(\d+ms)?$/, REASONS = ["ServiceUnavailable", "TooManyRequests", "InternalServerError", "Unregistered", "BadDeviceToken", "ExpiredProviderToken", "InvalidProviderToken",
+const REASONS = ["ServiceUnavailable", "TooManyRequests", "InternalServerError", "Unregistered", "BadDeviceToken", "ExpiredProviderToken", "InvalidProviderToken",
 	"PayloadTooLarge", "DeviceTokenNotForTopic", "TopicDisallowed", "Shutdown"];
 const DOES = { provider: { answer: REASONS, delay: "2s", drop: true, reset: true }, connection: { goaway: ["once", "twice", "bare"], reset: true, halfClose: true, blackhole: true, stall: "5s" },
 	delivery: { delay: "2s", drop: true, duplicate: true, reset: true }, journal: { failWrite: true, delay: "2s" } };
-const READY = { "503 three times": ["provider", "answer", "ServiceUnavailable", 3], "429 for all": ["provider", "answer", "TooManyRequests"], "410 Unregistered once": ["provider", "answer", "Unregistered", 1],
+const READY = { "503 three times": ["provider", "answer", "ServiceUnavailable", 3], "429 for all": ["provider", "answer", "TooManyRequests"], "410 once": ["provider", "answer", "Unregistered", 1],
 	"Answers late": ["provider", "delay", "2s"], "GOAWAY once": ["connection", "goaway", "once", 1], "Line to the phone drops": ["delivery", "drop", true, 1], "Delivered twice": ["delivery", "duplicate", true, 1], "Journal fails": ["journal", "failWrite", true, 1] };
-const wordsOf = ([what, value]) => (value === true ? what : `${what} ${value}`);
 function faults(body) {
 	const choice = (label, id, values) => field(label, `select#x-${id}`, { spellcheck: null, autocomplete: null }, values.map((value) => h("option", { value }, value)));
-	const name = field("Name", "input#x-name", { value: "flaky" }), at = choice("Where", "at", Object.keys(DOES)), does = choice("What", "do", []), value = h("div"), app = field("Only of app", "input#x-app", { placeholder: "all apps", list: "x-topics" });
+	const name = field("Name", "input#x-name", { value: "flaky" }), at = choice("Where", "at", Object.keys(DOES)), does = choice("What", "do", []), value = h("div"), app = field("Only of app", "input#x-app", { placeholder: "all apps" });
 	const count = (label, id, more) => field(label, `input#x-${id}`, { type: "number", min: 0, spellcheck: null, ...more }), skip = count("Let pass first", "skip", { placeholder: 0 }), times = count("So often", "times", { min: 1, placeholder: "always" });
 	const chance = count("In percent of cases", "chance", { min: 1, max: 100, placeholder: 100 }), lasts = field("For", "input#x-for", { placeholder: "until deleted" }), says = h("p.bad", { role: "status" });
 	let worth;
@@ -108,17 +106,14 @@ function faults(body) {
 		drawDoes(what, value);
 	};
 	async function add() {
-		const length = lasts.control.value.trim(), number = ({ control }) => (control.value === "" ? undefined : Number(control.value)), long = worth?.control.matches("input") && worth.control.value.trim();
-		const wrong = !/^[a-z0-9-]{1,64}$/.test(name.control.value) ? "A name is made of a-z, 0-9 and -." : [length, long].some((text) => text && !LENGTH.test(text)) ? "A length is like 500ms, 2s or 1h30m." : "";
-		set(says, wrong);
-		if (wrong) return;
-		const when = { skip: number(skip), times: number(times), probability: number(chance) && number(chance) / 100 }, topic = app.control.value.trim();
-		await change("PUT", `/v1/faults/${name.control.value}`, { at: at.control.value, do: { [does.control.value]: worth ? worth.control.value.trim() : true }, ...(topic && { match: { topic } }), ...(Object.values(when).some((one) => one !== undefined) && { when }), ...(length && { for: length }) })
-			.catch(({ message }) => set(says, message));
+		const of = ({ control }) => control.value.trim(), number = (field) => Number(of(field)) || undefined, topic = of(app);
+		const when = { skip: number(skip), times: number(times), probability: number(chance) / 100 || undefined };
+		set(says);
+		await change("PUT", `/v1/faults/${encodeURIComponent(of(name))}`, { at: of(at), do: { [of(does)]: worth ? of(worth) : true }, match: topic ? { topic } : {}, when, for: of(lasts) || undefined }).catch(({ message }) => set(says, message));
 	}
 	drawDoes();
-	const form = h("form", { "aria-label": "A fault", onsubmit: (event) => event.preventDefault(attempt(add)) }, h("div.fields", name, at, does, value, app, times, skip, chance, lasts), h("datalist#x-topics", [...known.topics.keys()].slice(0, 50).map((value) => h("option", { value }))), h("button", "Add"), says);
-	return shelf(body, "faults", (fault) => [h("span", `at ${fault.at}: ${pairs(fault.do).map(wordsOf).join(", ")}${fault.match?.topic ? ` of ${fault.match.topic}` : ""}${fault.times ? `, ${some(fault.times, "time")}` : ""}`), h("span.dim", `seen ${number(fault.seen)}, hit ${number(fault.hit)}`)],
+	const form = h("form", { "aria-label": "A fault", onsubmit: (event) => event.preventDefault(attempt(add)) }, h("div.fields", name, at, does, value, app, times, skip, chance, lasts), h("button", "Add"), says);
+	return shelf(body, "faults", (fault) => [h("span", `at ${fault.at}: ${pairs(fault.do).flat().filter((word) => word !== true).join(" ")}${fault.match?.topic ? ` of ${fault.match.topic}` : ""}${fault.times ? `, ${some(fault.times, "time")}` : ""}`), h("span.dim", `seen ${number(fault.seen)}, hit ${number(fault.hit)}`)],
 		h("div.row", { role: "group", "aria-label": "Ready to use" }, pairs(READY).map(([ready, parts]) => button(ready, () => pick(ready, parts)))), form);
 }
 
@@ -171,7 +166,7 @@ export function exportRun() {
 	const doc = document.implementation.createHTMLDocument(title);
 	doc.documentElement.lang = "en";
 	doc.head.append(h("meta", { charset: "utf-8" }), h("style", [...document.styleSheets[0].cssRules].map(({ cssText }) => cssText), "body{display:block;height:auto;margin:24px}"));
-	doc.body.append(h("h1", title), h("p", `Policy ${page.policyName(page.overview.policy)}. ${$("light").textContent}. Times are UTC.`),
+	doc.body.append(h("h1", title), h("p", `Policy ${policyName(page.overview.policy)}. ${$("light").textContent}. Times are UTC.`),
 		h("div#lanes", drawLanes({ ...lanes, entries: all, width: 1360 })), $("legend").cloneNode(true),
 		h("table", h("tbody", all.toReversed().map((entry) => h("tr", [hms(entry.t), entry.life.uniqueId, entry.life.device, entry.life.topic, wordOf(entry), whyOf(entry)].map((text) => h("td", text)))))));
 	download("push-relay.html", "<!doctype html>\n" + doc.documentElement.outerHTML, "text/html");

@@ -42,18 +42,20 @@ export const day = (ms) => new Date(ms).toISOString().slice(0, 10);
 export const number = (value) => (value ?? 0).toLocaleString("en-US");
 export const some = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 // A length of time as one would say it: at most two units.
-const UNITS = [["d", 86400e3], ["h", 3600e3], ["min", 60e3], ["s", 1e3]];
+const UNITS = [["d", 86400e3], ["h", 3600e3], ["min", 60e3], ["s", 1e3], ["ms", 1]];
 export function lengthOf(ms) {
-	const first = UNITS.findIndex(([, size]) => ms >= size);
-	if (first < 0) return `${Math.round(ms)} ms`;
-	const [[unit, size], [smaller, rest] = []] = UNITS.slice(first, first + 2), whole = Math.floor(ms / size), more = rest ? Math.floor(ms % size / rest) : 0;
+	const first = UNITS.findIndex(([, size]) => ms >= size || size === 1), [unit, size] = UNITS[first], [smaller, rest] = UNITS[first + 1] ?? [unit, size], whole = Math.floor(ms / size), more = Math.floor(ms % size / rest);
 	return `${whole} ${unit}${more && whole < 10 ? ` ${more} ${smaller}` : ""}`;
 }
 export const STAMP = /\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)(\.\d+)?Z/g;
 export const shortId = (id) => id && "#" + (id.split("-").pop().replace(/^0+/, "").slice(-6) || "0");
+export const joined = (...parts) => parts.filter(Boolean).join(", ");
 export const capital = (text) => text[0].toUpperCase() + text.slice(1);
 export const shortTopic = (topic) => topic.split(".").pop();
 export const nameOf = (device) => known.names.get(device) || device.slice(0, 8);
+
+const partName = (limit) => (limit ? `${limit.count} per ${limit.per}` : "no limit");
+export const policyName = (policy) => (policy?.app || policy?.device ? `app ${partName(policy.app)}, phone ${partName(policy.device)}` : policy ?? "");
 
 // The admin API.
 export async function request(method, path, body, more = {}) {
@@ -65,11 +67,12 @@ export async function request(method, path, body, more = {}) {
 }
 export const api = async (...call) => JSON.parse((await (await request(...call)).text()) || "null");
 export const get = (path, query = {}) => api("GET", `${path}?${new URLSearchParams(pairs(query).filter(([, value]) => value))}`.replace(/\?$/, ""));
+// Requests as they were sent; none of a relay that keeps none.
+export const requestsOf = (query) => get("/v1/requests", query).then(({ requests }) => requests, () => []);
 let toastTimer;
 export function toast(text) {
-	set("toast", text);
-	set("live", text);
 	$("toast").hidden = false;
+	set("toast", text);
 	clearTimeout(toastTimer);
 	toastTimer = setTimeout(() => ($("toast").hidden = true), 5000);
 }
@@ -84,7 +87,7 @@ export function download(name, content, type) {
 
 // What is known. Bounded: the oldest goes, and the page says so.
 const MOST_LIVES = 4000, MOST_ENTRIES = 5000;
-export const known = { lives: new Map(), entries: [], links: [], changes: new Map(), names: new Map(), topics: new Map(), requests: new Map(), statuses: new Set(), stats: [], sent: new Map(), counters: {}, skipped: 0 };
+export const known = { lives: new Map(), entries: [], links: [], changes: new Map(), names: new Map(), topics: new Map(), requests: new Map(), statuses: new Set(), stats: [], counters: {}, skipped: 0 };
 let order = 0, sorted = true;
 
 // What is further down is shown when marks do not fit.
@@ -105,7 +108,7 @@ export function wordOf({ mark, step }) {
 }
 export function whyOf({ mark, life, step: { limit, reason, until, carriedBy, carrier: word, replacedBy, via, fault, policy, device, topic } }) {
 	const carrier = known.lives.get(carriedBy);
-	if (mark === "change") return [policy, topic ?? (device ? "this phone" : "all phones")].filter(Boolean).join(", ");
+	if (mark === "change") return joined(policyName(policy), topic ?? (device ? "this phone" : "all phones"));
 	if (mark === "refused") return `${life.refusal.status} ${life.refusal.reason}: ${life.refusal.cause ?? life.refusal.message ?? ""}`;
 	if (fault) return `${fault}: ${reason}`;
 	if (mark === "held") return `${(limit ?? reason).replaceAll("-", " ")}, ${until ? `until ${hms(until)}` : "no time frees it"}`;
@@ -194,5 +197,5 @@ export function addLife({ steps, ...life }) {
 	const mine = known.lives.get(life.uniqueId);
 	mine.entries.sort(byTime);
 	mine.steps.sort((a, b) => a.time - b.time);
-	return Object.assign(mine, life);
+	return Object.assign(mine, { waits: null }, life);
 }

@@ -30,13 +30,17 @@ const arc = ({ life, step }, d, ...kids) => s("g.arc-group", { "data-from": life
 
 // Labels do not overlap: who asks first has the place, and who finds none is left out.
 const pen = new OffscreenCanvas(1, 1).getContext("2d");
-function labels() {
+function labels(right) {
 	const taken = [];
-	const claim = (box, only) => !taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3]) && (only || taken.push(box));
-	function put(x, y, text, kind = "", anchor = "start") {
+	function put(parent, x, y, text, kind = "", anchor = "middle") {
 		pen.font = `${kind ? 600 : 400} 11px system-ui, "DejaVu Sans", sans-serif`;
-		const wide = pen.measureText(text).width + 4, left = x - (anchor === "middle" ? wide / 2 : anchor === "end" ? wide : 0);
-		return claim([left - 2, y - 10, left + wide, y + 3]) && words(x, y, text, kind, anchor);
+		const wide = pen.measureText(text).width + 4, half = wide / 2;
+		if (anchor === "middle") x = Math.min(x, right - half);
+		const left = x - (anchor === "middle" ? half : anchor === "end" ? wide : 0) - 2, top = y - 10, end = left + wide + 2, bottom = y + 3;
+		if (!text || taken.some(([x1, y1, x2, y2]) => left < x2 && x1 < end && top < y2 && y1 < bottom)) return false;
+		taken.push([left, top, end, bottom]);
+		parent.append(words(x, y, text, kind, anchor));
+		return true;
 	}
 	return { put, block: (x, y) => taken.push([x - 9, y - 9, x + 9, y + 9]) };
 }
@@ -71,8 +75,8 @@ export function bars(entries, X, base, height) {
 }
 
 // From when to when. Without a chosen span: what holds the last marks, and when held ones may go.
-function windowOf({ entries, end, span, held }) {
-	const oldest = entries[Math.max(0, entries.length - 30)]?.t ?? end, future = Math.max(0, ...held.map(({ step }) => (step.until ?? 0) - end));
+function windowOf({ entries, end, span, held, untilOf }) {
+	const oldest = entries[Math.max(0, entries.length - 30)]?.t ?? end, future = Math.max(0, ...held.map((entry) => (untilOf(entry) ?? 0) - end));
 	span ||= SPANS.find((size) => size >= Math.max(end - oldest, future * 1.4)) ?? SPANS.at(-1);
 	return { from: end - span * 1.04, to: end + Math.max(span * .05, future <= span && future * 1.08) };
 }
@@ -93,11 +97,12 @@ export function drawLanes(view) {
 		return next?.t <= end ? next : undefined;
 	};
 	const held = view.zoom ? [] : entries.slice(-1000).filter((entry) => isHeld(entry) && !nextOf(entry)).slice(-12);
-	return (view.width < 560 ? drawNarrow : drawWide)({ ...view, entries, end, held, nextOf });
+	const untilOf = ({ step, life }) => (view.at ? null : life.waits?.until) ?? step.until, rideOf = ({ life }) => (view.at ? null : life.waits?.ride?.by);
+	return (view.width < 560 ? drawNarrow : drawWide)({ ...view, entries, end, held, nextOf, untilOf, rideOf });
 }
 
 // By time: where a moment is, and marks that would touch in a lane are one.
-function axisByTime({ from, to, right, lanes }) {
+function axisByTime({ from, to, right, lanes, end }) {
 	const X = (t) => LEFT + (Math.max(from, Math.min(to, t)) - from) * (right - LEFT) / (to - from);
 	return { X, isTight: [...lanes.values()].some((items) => items.some(({ t }, index) => index && X(t) - X(items[index - 1].t) < 15)),
 		rowOf(items) {
@@ -107,24 +112,23 @@ function axisByTime({ from, to, right, lanes }) {
 				if (last?.x > x) last.items.push(entry);
 				else found.push({ x: Math.max(x, (last?.x ?? 0) + gap), items: [entry] });
 			}
-			for (let i = found.length - 1, x = right; found[i]?.x > x; i--, x -= gap) found[i].x = x;
+			for (let i = found.length - 1, x = X(end); found[i]?.x > x; i--, x -= gap) found[i].x = x;
 			return found;
 		} };
 }
 // By order: a column for each moment, in a lane one mark each; what held ones wait for stands behind.
-function axisByOrder({ inside, held, end, right }) {
+function axisByOrder({ inside, waits, right }) {
 	let columns = [];
 	for (const entry of inside) {
 		const last = columns.at(-1), lane = laneOf(entry);
 		if (last?.t === entry.t && !last.lanes.has(lane)) last.lanes.set(lane, entry);
 		else columns.push({ t: entry.t, lanes: new Map([[lane, entry]]) });
 	}
-	const waits = [...new Set(held.map(({ step }) => step.until).filter((until) => until > end))].sort((a, b) => a - b).slice(0, 3).map((t) => ({ t, isFuture: true }));
-	const most = Math.max(4, Math.floor((right - LEFT - 12) / PITCH) - waits.length * 3), earlier = columns.slice(0, -most);
-	columns = [...columns.slice(-most), ...waits];
-	const futures = waits.length, pitch = Math.min(60, (right - LEFT - 12) / (columns.length + futures * 2)), place = new Map();
+	const room = right - LEFT - 12, most = Math.max(4, Math.floor(room / PITCH) - waits.length * 3), earlier = columns.slice(0, -most), place = new Map();
+	columns = [...columns.slice(-most), ...waits.map((t) => ({ t }))];
+	const pitch = Math.min(60, room / (columns.length + waits.length * 2));
 	columns.forEach((column, index) => {
-		const wait = index - (columns.length - futures);
+		const wait = index - columns.length + waits.length;
 		column.x = LEFT + 6 + pitch * (index + .5 + (wait < 0 ? 0 : wait * 2 + 1.5));
 		for (const entry of column.lanes?.values() ?? []) place.set(entry, column.x);
 	});
@@ -137,21 +141,22 @@ function axisByOrder({ inside, held, end, right }) {
 
 let wasOrder = false;
 function drawWide(view) {
-	const { entries, now, at, end, held, nextOf, phone, push, width, busy, span, zoom, axis: wish } = view, { from, to } = windowOf(view);
+	const { entries, at, end, held, nextOf, untilOf, rideOf, phone, push, width, busy, span, zoom, axis: wish } = view, { from, to } = windowOf(view);
 	const right = width - 14, inside = zoom || wish === "order" && !span ? entries : entries.filter(({ t }) => t >= from && t <= to), lanes = Map.groupBy(inside, laneOf);
-	const byTime = axisByTime({ from, to, right, lanes }), isOrder = !!inside[0] && (!!zoom || wish === "order" || !wish && !span && (byTime.isTight || wasOrder && inside.length > 25));
-	const axis = isOrder ? axisByOrder({ inside, held, end, right }) : byTime, { X } = axis, { put, block } = labels();
+	const byTime = axisByTime({ from, to, right, lanes, end }), isOrder = !!inside[0] && (!!zoom || wish === "order" || !wish && !span && (byTime.isTight || wasOrder && inside.length > 25));
+	const waits = [...new Set(held.flatMap((entry) => [untilOf(entry), rideOf(entry)]).filter((t) => t > end))].sort((a, b) => a - b).slice(0, 4);
+	const axis = isOrder ? axisByOrder({ inside, waits, right }) : byTime, { X } = axis, { put, block } = labels(width);
 	const [topics, more] = topicsOf(isOrder ? axis.columns.flatMap((column) => [...column.lanes?.values() ?? []]) : inside, phone, phone ? 12 : 7);
 	const back = s("g"), arcs = s("g"), marks = s("g"), rows = new Map(), places = new Map(), top = isOrder ? 32 : 20;
 	wasOrder = isOrder;
 	let y = top + (phone ? 46 : 6);
 	for (const topic of topics) {
 		const kinds = ["visible", "silent"].filter((kind) => kind === "silent" || lanes.has(topic + kind));
-		back.append(put(8, y + 5 + kinds.length * 25, cut(shortTopic(topic), 12), ".n") || "");
+		put(back, 8, y + 5 + kinds.length * 25, cut(shortTopic(topic), 12), ".n", "start");
 		for (const kind of kinds) {
 			rows.set(topic + kind, y += 27);
 			back.append(line("edge", LEFT, y, right, y));
-			if (kinds[1]) back.append(put(LEFT - 6, y + 4, kind, "", "end") || "");
+			if (kinds[1]) put(back, LEFT - 6, y + 4, kind, "", "end");
 			y += 27;
 		}
 		y += 4;
@@ -161,7 +166,8 @@ function drawWide(view) {
 	const bottom = Math.max(y + 6, 100);
 	isOrder ? orderTicks(back, axis, put, bottom) : timeTicks(back, { X, from, to, put, bottom });
 	if (phone) connection(back, view, X, top, put);
-	if (!zoom) back.append(s("rect.future", { x: X(end), y: top, width: Math.max(0, right - X(end)), height: bottom - top }), right - X(end) > 44 && put(X(end) + 4, bottom - 6, "not yet") || "");
+	if (!zoom) back.append(s("rect.future", { x: X(end), y: top, width: Math.max(0, right - X(end)), height: bottom - top }));
+	if (!zoom && right - X(end) > 44) put(back, X(end) + 4, bottom - 6, "not yet", "", "start");
 	if (at) back.append(line("at", X(at), top, X(at), bottom));
 
 	const drawn = [];
@@ -179,48 +185,62 @@ function drawWide(view) {
 			drawn.push({ x, rowY, items });
 		}
 	}
-	// Who is chosen has a name for certain; of the others the newest first.
-	const isMine = ({ items }) => items.some(({ life }) => life.uniqueId && life.uniqueId === push);
-	for (const { x, rowY, items } of drawn.sort((a, b) => isMine(b) - isMine(a) || b.items[0].t - a.items[0].t)) {
-		const label = items[1] ? `×${items.length}` : shortId(items[0].life.uniqueId), word = !items[1] && wordOf(items[0]);
-		marks.append(markGroup(items, x, rowY, push), (label && put(x, rowY - 12, label, "", "middle")) || "", (word && put(x, rowY + 21, word, "", "middle")) || "");
-	}
 	for (const entry of inside.slice(-1000)) {
 		if (!isHeld(entry) || !(phone || held.includes(entry) || entry.life.uniqueId === push)) continue;
-		const rowY = rows.get(laneOf(entry)), next = nextOf(entry), { until } = entry.step;
+		const rowY = rows.get(laneOf(entry)), next = nextOf(entry), until = untilOf(entry), ride = rideOf(entry);
 		if (!rowY || next?.t < from && !isOrder) continue;
 		const x = next ? (places.get(next)?.[0] ?? right) - 9 : X(end), free = X(until);
 		back.append(line(waitKind(next), (places.get(entry)?.[0] ?? LEFT - 8) + 9, rowY, x, rowY));
 		if (next || !(until > end)) continue;
 		back.append(line("wait.ended", x, rowY, free - 8, rowY));
-		const side = free > right - 60 ? "end" : "middle", text = `may go ${hms(until, false)}`;
-		marks.append(group(".ghost", free, rowY, s("title", `${shortId(entry.life.uniqueId)} ${text}, in ${lengthOf(until - end)}, if nothing takes it along before`), shape("held")),
-			put(free, rowY + 21, text, "", side) || "", put(free, rowY - 12, `in ${lengthOf(until - end)}`, "", side) || "");
+		ghost(marks, put, { x: free, y: rowY, mark: "held", end, t: until, word: "may go", about: `${shortId(entry.life.uniqueId)}, if nothing takes it along before,` });
+		if (ride > end && ride < until) ghost(marks, put, { x: X(ride), y: rowY, mark: "ride", end, t: ride, word: "or rides", about: `${shortId(entry.life.uniqueId)} goes along with the keep-alive at the latest and` });
+	}
+	// Who is chosen has a name for certain; of the others the newest first.
+	const isMine = ({ items }) => items.some(({ life }) => life.uniqueId && life.uniqueId === push);
+	for (const { x, rowY, items } of drawn.sort((a, b) => isMine(b) - isMine(a) || b.items[0].t - a.items[0].t)) {
+		marks.append(markGroup(items, x, rowY, push));
+		put(marks, x, rowY - 12, items[1] ? `×${items.length}` : shortId(items[0].life.uniqueId));
+		put(marks, x, rowY + 21, !items[1] && wordOf(items[0]));
 	}
 	for (const [entry, [x, y1]] of [...places].sort(([a], [b]) => b.t - a.t)) {
 		const { carriedBy } = entry.step, target = carriedBy && places.get(carrierOf(entry));
 		if (!carriedBy || !(target || phone) || arcs.childElementCount > 60) continue;
 		const turn = x > right - 180 ? -1 : 1, [x2, y2] = target ?? [x, y1 + 30], down = y2 > y1 ? 1 : -1, bend = (26 + Math.min(40, Math.abs(y2 - y1) / 5)) * turn;
-		arcs.append(arc(entry, `M${x + 5 * turn} ${y1 + 6 * down}C${x + bend} ${y1 + 22 * down} ${x2 + bend} ${y2 - 22 * down} ${x2 + 6 * turn} ${y2 - 8 * down}`,
-			put((x + x2) / 2 + bend * .8 + 6 * turn, (y1 + y2) / 2 + 4, `rode along with ${shortId(carriedBy)}`, ".arc-text", turn > 0 ? "start" : "end")));
+		const drawn = arc(entry, `M${x + 5 * turn} ${y1 + 6 * down}C${x + bend} ${y1 + 22 * down} ${x2 + bend} ${y2 - 22 * down} ${x2 + 6 * turn} ${y2 - 8 * down}`);
+		arcs.append(drawn);
+		put(drawn, (x + x2) / 2 + bend * .8 + 6 * turn, (y1 + y2) / 2 + 4, `rode along with ${shortId(carriedBy)}`, ".arc-text", turn > 0 ? "start" : "end");
 	}
 	const about = `${isOrder ? "In their order, gaps named" : `${hms(from)} to ${hms(to)}`}: ${some(inside.length, "mark")} in ${some(topics.length, "lane")}`;
 	return picture(width, bottom, about, back, marks, arcs);
 }
 
+// What is still to come.
+function ghost(marks, put, { x, y, mark, end, t, word, about }) {
+	const text = `${word} ${hms(t, false)}`, wait = `in ${lengthOf(t - end)}`;
+	marks.append(group(".ghost", x, y, s("title", `${about} ${text}, ${wait}`), shape(mark)));
+	put(marks, x, y + 21, text);
+	put(marks, x, y - 12, wait);
+}
+
 function timeTicks(back, { X, from, to, put, bottom }) {
 	const tick = TICKS.find((size) => (to - from) / size <= 9) ?? TICKS.at(-1);
-	for (let t = Math.ceil(from / tick) * tick; t <= to; t += tick) back.append(line("edge", X(t), 20, X(t), bottom), put(X(t), 13, hms(t, tick < 60e3), "", "middle") || "");
+	for (let t = Math.ceil(from / tick) * tick; t <= to; t += tick) {
+		back.append(line("edge", X(t), 20, X(t), bottom));
+		put(back, X(t), 13, hms(t, tick < 60e3));
+	}
 }
 // The times of columns, and how long was nothing between them: the longest first, as many as have room.
-function orderTicks(back, { columns, earlier, X }, put, bottom) {
-	if (earlier[0]) back.append(s("g.open", opens(earlier[0].t, earlier.at(-1).t, `${number(earlier.length)} earlier: open`), put(8, 13, `◂ ${number(earlier.length)} earlier`, ".n")));
-	const gaps = columns.map(({ t, x, isFuture }, index) => ({ t, x, isFuture, gap: index ? t - columns[index - 1].t : Infinity, left: columns[index - 1]?.x })), byGap = gaps.toSorted((a, b) => b.gap - a.gap);
-	for (const { t, x, gap, left, isFuture } of byGap) {
-		const time = put(x, 13, hms(t), "", "middle");
-		if (time) back.append(line("edge", x, 18, x, bottom), time);
-		const name = left && !isFuture && gap >= 1000 && put((left + x) / 2, 27, lengthOf(gap), ".gap", "middle");
-		if (name) back.append(name, gap > 30_000 ? line("break", (left + x) / 2, 32, (left + x) / 2, bottom) : "");
+function orderTicks(back, { columns, earlier }, put, bottom) {
+	if (earlier[0]) {
+		const more = s("g.open", opens(earlier[0].t, earlier.at(-1).t, `${number(earlier.length)} earlier: open`));
+		put(more, 8, 13, `◂ ${number(earlier.length)} earlier`, ".n", "start");
+		back.append(more);
+	}
+	const gaps = columns.map(({ t, x, lanes }, index) => ({ t, x, lanes, gap: index ? t - columns[index - 1].t : Infinity, middle: (columns[index - 1]?.x + x) / 2 }));
+	for (const { t, x, gap, middle, lanes } of gaps.sort((a, b) => b.gap - a.gap)) {
+		if (put(back, x, 13, hms(t))) back.append(line("edge", x, 18, x, bottom));
+		if (middle && lanes && gap >= 1000) put(back, middle, 27, lengthOf(gap), ".gap");
 	}
 }
 
@@ -232,23 +252,24 @@ function connection(back, { links, phone, end }, X, top, put) {
 	for (const { what, time } of [{ what: "start", time: 0 }, ...past].toReversed()) {
 		const x = X(time);
 		if (time) open = what === "connected";
-		back.append(line(open ? "conn" : "wait.ended", x, top + 22, x2, top + 22), x2 - x > 80 && put(x + 4, top + 40, open ? "connected" : "away") || "");
+		back.append(line(open ? "conn" : "wait.ended", x, top + 22, x2, top + 22));
+		if (x2 - x > 80) put(back, x + 4, top + 40, open ? "connected" : "away", "", "start");
 		open = !open;
 		x2 = x;
 	}
 }
 
 // A column for each app, a row for each mark, newest first; above them what is to come.
-function drawNarrow({ entries, phone, push, width, end, held, nextOf }) {
+function drawNarrow({ entries, phone, push, width, end, held, nextOf, untilOf }) {
 	const shown = entries.slice(-30).reverse(), [topics, more] = topicsOf(shown, phone, 4);
-	const waits = held.filter(({ step }) => step.until > end).sort((a, b) => b.step.until - a.step.until).slice(0, 3), start = 44 + waits.length * 40;
+	const waits = held.filter((entry) => untilOf(entry) > end).sort((a, b) => untilOf(b) - untilOf(a)).slice(0, 3), start = 44 + waits.length * 40;
 	if (more) topics.push("others");
 	const column = (index) => 74 + 38 * index, X = (entry) => column(topics.includes(topicOf(entry)) ? topics.indexOf(topicOf(entry)) : topics.length - 1);
 	const rows = new Map(shown.map((entry, index) => [entry, start + index * 40])), bottom = start + 16 + shown.length * 40, textX = column(topics.length) - 8, most = (width - textX) / 6.7, back = s("g"), marks = s("g");
 	topics.forEach((topic, index) => back.append(words(column(index), 14, cut(shortTopic(topic), 5), ".n", "middle"), line("edge", column(index), 22, column(index), bottom)));
 	if (!shown[0]) back.append(words(8, 40, "Nothing to show."));
 	waits.forEach((entry, index) => {
-		const { until } = entry.step, y = 44 + index * 40, x = X(entry);
+		const until = untilOf(entry), y = 44 + index * 40, x = X(entry);
 		back.append(line("wait.ended", x, y + 9, x, (rows.get(entry) ?? bottom) - 9));
 		marks.append(group(".ghost", x, y, shape("held"), words(4 - x, 4, hms(until)), words(textX - x, -2, cut(`${shortId(entry.life.uniqueId)} may go`, most), ".n"), words(textX - x, 13, cut(`in ${lengthOf(until - end)}`, most))));
 	});

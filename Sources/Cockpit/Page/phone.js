@@ -1,106 +1,93 @@
 // One phone: its lock screen, apps, budgets, and what one can do to it. As of then, when one looks back.
 
-import { api, button, day, entries, get, h, hms, keep, known, nameOf, number, pairs, shortId, shortTopic, some, toast } from "./kit.js";
+import { api, button, day, entries, get, h, hms, joined, keep, known, nameOf, number, pairs, policyName, requestsOf, shortTopic, some, toast } from "./kit.js";
 import { page, view } from "./cockpit.js";
 
-const COUNTS = { documented: [3, 12], strict: [1, 2] };
-let own, past, pastOf = "", said;
+let own, past, said, refusal;
 
 // What the phone says of itself, if it takes orders; and as of then, what a recording says.
 export async function loadPhone() {
-	const { phone } = view;
-	own = past = said = null;
-	pastOf = "";
-	if (!phone) return;
-	const found = await get(`/v1/devices/${phone}/phone`).catch(() => null);
-	if (view.phone === phone) own = found;
-	page.dirty("push");
-	await Promise.all([loadPast(), loadTexts(phone)]);
+	own = past = said = refusal = null;
+	if (view.phone) await Promise.all([loadOwn(), loadPast(), loadTexts(view.phone)]);
 }
+export async function loadOwn() {
+	const { phone } = view, found = phone && await get(`/v1/devices/${phone}/phone`).catch(({ message }) => ({ message }));
+	if (view.phone !== phone || !phone) return;
+	own = found.apps ? found : null;
+	refusal = found.message && `It cannot be told what to do: ${found.message}`;
+	page.dirty("push");
+}
+const stateOf = (device, at) => get("/v1/state", { device, at }).catch(({ message }) => ({ message }));
 export async function loadPast() {
-	const { phone, at } = view, wanted = `${phone} ${at}`;
-	if (!phone || !at) return (pastOf = "");
-	if (pastOf === wanted) return;
-	pastOf = wanted;
-	const found = await get("/v1/state", { device: phone, at }).catch(({ message }) => ({ message }));
-	if (pastOf === wanted) past = found;
+	const { phone, at } = view, found = phone && at && await stateOf(phone, at);
+	if (phone === view.phone && found) past = { ...found, at };
 	page.dirty("push");
 }
 // The phones of the list as of then. The first that nobody recorded ends it.
-let listed = 0;
 export async function loadListed(phones) {
-	const { at } = view, number = ++listed, found = new Map();
-	for (const { device } of at ? phones.slice(0, 12) : []) {
-		const state = await get("/v1/state", { device, at }).catch(() => null);
-		if (number !== listed) return new Map();
-		if (!state) break;
+	const { at } = view, found = new Map();
+	for (const { device } of phones.slice(0, 12)) {
+		const state = at && await stateOf(device, at);
+		if (!state?.apps || at !== view.at) break;
 		found.set(device, state);
 	}
 	return found;
 }
 // Payloads are with the requests. Those of this phone, as many as a lock screen has room for.
 async function loadTexts(device) {
-	const { requests } = await get("/v1/requests", { device, limit: 60 }).catch(() => ({ requests: [] }));
-	for (const request of requests) keep(known.requests, request.uniqueId, request, 500);
+	for (const request of await requestsOf({ device, limit: 60 })) keep(known.requests, request.uniqueId, request, 500);
 	page.dirty("push");
 }
 
 // Used and free blocks, and when the next comes back.
-export function gauge({ remaining, heldUntil, next = heldUntil, limit, count }, most, name = "") {
+export function gauge({ remaining, burst = remaining, every, heldUntil, next = heldUntil, limit }, name = "") {
 	if (remaining == null) return h("span.dim", name && `${name} `, "no limit");
-	const total = Math.max(count ?? most ?? 0, remaining), time = view.at || page.now();
-	const text = [remaining || total ? `${remaining} of ${total} left` : "", next > time && `next ${hms(next)}`, limit && limit !== "app-budget" && limit !== "device-budget" && limit.replaceAll("-", " ")].filter(Boolean).join(", ");
-	return h("span.gauge", { role: "img", "aria-label": `${name} budget: ${text}` }, name && `${name} `, Array.from({ length: Math.min(total, 16) }, (_, index) => h(index < remaining ? "i.on" : "i")), ` ${text}`);
-}
-export function countsOf(policy) {
-	return typeof policy === "object" && policy ? [policy.app?.count, policy.device?.count] : COUNTS[policy] ?? [];
+	const time = view.at || page.now(), other = limit && !/budget/.test(limit) && limit.replaceAll("-", " ");
+	const text = joined(`${number(remaining)} of ${number(burst)} left`, next > time && `next ${hms(next)}`, next > time && every && `one in ${every}`, other);
+	return h("span.gauge", { role: "img", "aria-label": `${name} budget: ${text}` }, name && `${name} `, Array.from({ length: Math.min(burst, 16) }, (_, index) => h(index < remaining ? "i.on" : "i")), ` ${text}`);
 }
 
 export function drawPhone() {
-	const isPast = !!view.at, device = isPast ? past : page.phone, time = view.at || page.now(), name = nameOf(view.phone), takesOrders = own && !isPast;
-	const [perApp, perPhone] = countsOf(device?.budget?.policy), head = h("div.title", h("h2", name === view.phone.slice(0, 8) ? `Phone ${name}` : name), h("code.dim", view.phone.slice(0, 8)));
-	const note = isPast && (past ? past.message && `What this phone was at ${hms(view.at)} is not known: ${past.message.replace(/[.]$/, "")}. A recording has to run (Recordings).` : "…");
-	return [head, h("p.dim", device?.apps ? [isPast && `at ${hms(view.at)}`, device.connected ? "connected" : "away", device.network, device.power, `screen ${device.screen}`, takesOrders && own.locked != null && (own.locked ? "locked" : "unlocked")].filter(Boolean).join(", ") : ""),
-		note && h("p.why.away", note), lockScreen(time), h("h3", "Apps"),
-		device?.apps?.[0] ? h("ul.apps", device.apps.slice(0, 40).map((app) => appRow(app, perApp, takesOrders))) : h("p.dim", isPast ? "Not known." : "No app yet."),
-		device?.budget && [h("h3", "Budget of the phone"), h("p", gauge(device.budget, perPhone)), h("p.dim", `Policy: ${page.policyName(device.budget.policy)}`)],
+	const isPast = !!view.at, device = isPast ? past?.at === view.at && past : page.phone, time = view.at || page.now(), name = nameOf(view.phone), phone = isPast ? null : own, short = view.phone.slice(0, 8);
+	const note = isPast && (device ? device.message && `How this phone was at ${hms(view.at)} is not known: ${device.message.replace(/[.]$/, "")}. A recording has to run (Recordings).` : "…");
+	const facts = device?.apps && joined(isPast && `at ${hms(view.at)}`, device.connected ? "connected" : "away", device.network, device.power, `screen ${device.screen}`, phone && (phone.processor === "off" ? "switched off" : LOCKS[phone.lock]));
+	return [h("div.title", h("h2", name === short ? `Phone ${name}` : name), h("code.dim", short)), h("p.dim", facts || ""),
+		note && h("p.why.away", note), lockScreen(time, phone), h("h3", "Apps"),
+		device?.apps?.[0] ? h("ul.apps", device.apps.slice(0, 40).map((app) => appRow(app, phone))) : h("p.dim", isPast ? "Not known." : "No app yet."),
+		device?.budget && [h("h3", "Budget of the phone"), h("p", gauge(device.budget)), h("p.dim", `Policy: ${policyName(device.budget.policy)}`)],
 		!isPast && [h("h3", "At the relay"), h("div.row", pairs({ connection: "Drop connection", slots: "Empty slots", budget: "Refill budget" }).map(([part, name]) =>
-			button(name, () => api("DELETE", `/v1/devices/${view.phone}/${part}`).then(page.refreshPhones))))],
-		takesOrders ? orders() : !isPast && h("p.dim", "This phone takes no orders: only a simulated one that said so does what one tells it (pushrelay device)."),
+			button(name, () => api("DELETE", `/v1/devices/${view.phone}/${part}`).then(page.refreshPhones)))), phone ? orders(phone) : h("p.dim", refusal)],
 		h("p#said.dim", { role: "status" }, said)].flat();
 }
-function slotWords(slot, kind) {
-	return slot && [h("b.warn", "● "), `${kind} `, page.pushLink(slot.uniqueId), " held"];
-}
-function appRow({ topic, budget, visible, silent }, perApp, takesOrders) {
-	const state = own?.apps?.find((app) => app.topic === topic || app.name === topic), short = shortTopic(topic);
-	return h("li", h("div.title", h("b", { title: topic }, short), h("span.dim", !view.at && state ? [state.state, state.badge ? `badge ${state.badge}` : ""].filter(Boolean).join(", ") : "")),
-		h("div", gauge(budget, perApp)), h("div.dim", slotWords(visible, "visible"), visible && silent && ", ", slotWords(silent, "silent")),
-		takesOrders && h("div.row", [["Open", "open"], ["Swipe away", "swipe away"], ["Crash", "crash"], ["Uninstall", "uninstall"]].map(([name, verb]) => button(name, () => order(verb, { app: topic }), short))));
+const LOCKS = { locked: "locked", unlocked: "unlocked", beforeFirstUnlock: "not unlocked since its start" };
+const STATES = { notRunning: "not running", foreground: "open", background: "runs in the background", forceQuit: "swiped away" };
+const slotWords = (slot, kind) => slot && [h("b.warn", "● "), `${kind} `, page.pushLink(slot.uniqueId), " held "];
+function appRow({ topic, budget, visible, silent }, phone) {
+	const { state, badge, refused, lastRun } = phone?.apps.find(({ app }) => app === topic) ?? {}, short = shortTopic(topic);
+	const verbs = state === "uninstalled" ? [["Install again"]] : [["Open"], state !== "forceQuit" && ["Swipe away"], state === "foreground" && ["Leave"], /ground/.test(state) && ["Crash"], ["Uninstall"]];
+	return h("li", h("div.title", h("b", { title: topic }, short), state && h("span.dim", STATES[state] ?? state, badge ? `, badge ${number(badge)}` : "")), h("div", gauge(budget)),
+		(visible || silent) && h("div", slotWords(visible, "visible"), slotWords(silent, "silent")),
+		lastRun && h("div.dim", `last run ${hms(lastRun.began)} for ${lastRun.cause}: ${lastRun.outcome ?? (lastRun.ended ? "ended" : "still runs")}`), refused && h("div.warn", `not run in the background: ${refused}`),
+		state && h("div.row", verbs.map((verb) => verb && button(verb[0], () => order(verb[0].toLowerCase(), verb[0] === "Leave" ? {} : { app: topic }), short))));
 }
 async function order(verb, more) {
 	const { phone } = view, { lines } = await api("POST", `/v1/devices/${phone}/do`, { do: verb, ...more });
-	const text = lines?.map((line) => line.text ?? line).join("; ") || `${verb}: done`;
 	if (view.phone !== phone) return;
-	const kept = own = await get(`/v1/devices/${phone}/phone`).catch(() => own);
-	said = text;
-	toast(text);
-	page.dirty("push");
-	await page.refreshPhones();
-	own = kept;
+	said = lines?.slice(-5).join("; ") || `${verb}: done`;
+	toast(said);
+	await Promise.all([page.refreshPhones(), loadOwn()]);
 }
-function orders() {
-	const isOn = { lock: own.locked, low: own.lowPower, charging: own.charging, off: own.off };
-	const switcher = (name, verb, on) => button(`${name} ${on ? "off" : "on"}`, () => order(verb, { to: on ? "off" : "on" }));
-	return [h("h3", "Do to the phone"), h("div.row", isOn.lock ? button("Unlock", () => order("unlock")) : button("Lock", () => order("lock")),
-		h("label", "network ", h("select#p-network", { value: own.network ?? page.phone?.network, onchange: ({ target }) => page.attempt(() => order("network", { to: target.value })) }, ["wifi", "cellular", "none", "airplane"].map((value) => h("option", { value }, value)))),
-		switcher("Charger", "charger", isOn.charging ?? page.phone?.power === "charging"), switcher("Low power", "low power", isOn.low ?? page.phone?.power === "low"),
-		button("Reboot", () => order("reboot")), button(isOn.off ? "Switch on" : "Switch off", () => order("power", { to: isOn.off ? "on" : "off" })))];
+const switcher = (name, isOn) => button(`${name} ${isOn ? "off" : "on"}`, () => order(name.toLowerCase(), { to: isOn ? "off" : "on" }));
+function orders({ lock, network, charging, lowPower, processor }) {
+	const choose = ({ target }) => page.attempt(() => order("network", { to: target.value }));
+	return [h("h3", "Do to the phone"), h("div.row", lock === "unlocked" ? button("Lock", () => order("lock")) : button("Unlock", () => order("unlock")),
+		h("label", "network ", h("select#p-network", { value: network, onchange: choose }, ["wifi", "cellular", "none", "airplane"].map((value) => h("option", { value }, value)))),
+		switcher("Charger", charging), switcher("Low power", lowPower), switcher("Power", processor !== "off"), button("Reboot", () => order("reboot")))];
 }
 
 // The lock screen: what was sent to the phone until then, as a phone groups it, the newest first.
 
-export const payloadOf = (life) => life.payload ?? life.request?.payload ?? known.requests.get(life.uniqueId)?.payload ?? known.sent.get(life.uniqueId)?.payload;
+const payloadOf = (life) => (life.request ?? known.requests.get(life.uniqueId))?.payload;
 const args = (list) => (list?.[0] ? ` (${list.join(", ")})` : "");
 // A text, or of a localized one the key that the app would look up.
 function texts(alert) {
@@ -110,7 +97,9 @@ function texts(alert) {
 	return { title: of(alert.title, "title-loc-key", "title-loc-args"), subtitle: of(alert.subtitle, "subtitle-loc-key", "subtitle-loc-args"), body: of(alert.body, "loc-key", "loc-args") };
 }
 const soundOf = (sound) => sound && `♪ ${sound.name ?? (sound.at ? sound : "default")}${sound.critical ? ", critical" : ""}`;
-function lockScreen(time) {
+function lockScreen(time, phone) {
+	// Of a phone that says how it is only what is still there.
+	const left = phone && new Map(phone.apps.map(({ app }) => [app, phone.banners.filter((banner) => banner.app === app).length]));
 	const mine = entries().filter(({ life, step, t }) => life.device === view.phone && step.step === "sent" && t <= time), seen = new Set(), groups = new Map(), badges = new Map(), wakes = [];
 	for (const { life, t } of mine.toReversed().slice(0, 200)) {
 		if (seen.has(life.uniqueId)) continue;
@@ -120,8 +109,13 @@ function lockScreen(time) {
 		if (life.kind === "silent") {
 			const data = Object.keys(payload ?? {}).filter((name) => name !== "aps").join(", ");
 			if (wakes.length < 3) wakes.push(h("li", h("time", hms(t, false)), h("span", page.pushLink(life.uniqueId), ` wakes ${shortTopic(life.topic)}${data ? `, with ${data}` : ""}`)));
-		} else groups.has(key) ? groups.get(key).push({ life, t, aps, payload }) : groups.set(key, [{ life, t, aps, payload }]);
+		} else if (left && aps.alert != null && left.get(life.topic) !== undefined) {
+			if (!left.get(life.topic)) continue;
+			left.set(life.topic, left.get(life.topic) - 1);
+		}
+		if (life.kind !== "silent") groups.has(key) ? groups.get(key).push({ life, t, aps, payload }) : groups.set(key, [{ life, t, aps, payload }]);
 	}
+	for (const { app, badge } of phone?.apps ?? []) badges.set(app, badge || null);
 	return [h("div.screen", { role: "group", "aria-label": "Lock screen" }, h("b", hms(time, false)), h("span", day(time)),
 		[...groups.values()].slice(0, 5).map((group) => card(group, badges)), groups.size > 5 && h("small", some(groups.size - 5, "more group")), !groups.size && h("small", "Nothing on the lock screen.")),
 		wakes[0] && h("ul.wakes", { "aria-label": "Woken by silent pushes" }, wakes)];

@@ -1,13 +1,9 @@
 // The policy of silent pushes: of all, or of one phone; a named one, or with numbers of one's own.
 
-import { $, api, attempt, h, pairs, reconcile, set } from "./kit.js";
+import { $, api, attempt, h, pairs, policyName, reconcile, set } from "./kit.js";
 import { page, view } from "./cockpit.js";
 
 const OWN = "own";
-const partName = (limit) => (limit ? `${limit.count} per ${limit.per}` : "no limit");
-export function policyName(policy) {
-	return typeof policy === "object" && policy ? `app ${partName(policy.app)}, phone ${partName(policy.device)}` : policy ?? "";
-}
 export function drawPolicies() {
 	const common = page.overview.policy, own = page.phone?.budget?.policy, current = view.phone ? own : common, isOwn = current && !(page.policies ?? []).includes(current);
 	const choices = [...(view.phone ? [["", `as all (${policyName(common)})`]] : []), ...(page.policies ?? []).map((name) => [name, name]), ...(isOwn ? [["now", policyName(current)]] : []), [OWN, "numbers of one's own …"]];
