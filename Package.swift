@@ -21,7 +21,8 @@ let commit = Context.environment["PUSHRELAY_COMMIT"] ?? "unknown"
 // What the admin listener serves is compiled in: a copied binary still has it.
 let cockpitFiles = [
   "Page/index.html", "Page/cockpit.css", "Page/cockpit.js", "Page/kit.js", "Page/lanes.js",
-  "Page/drawer.js", "Page/nodes.js", "openapi.json",
+  "Page/find.js", "Page/push.js", "Page/phone.js", "Page/policy.js", "Page/drawer.js",
+  "Page/nodes.js", "openapi.json",
 ]
 
 let package = Package(

@@ -30,6 +30,16 @@ POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'sel
 MINUTE = 60_000
 REFILL, BUDGET = 20 * MINUTE, 3
 KNOWN_POLICIES = ["documented", "strict", "unlimited"]
+NAMES = ["anna", "ben", "cleo", "dora", "emil", "frida"]
+SILENT = {"aps": {"content-available": 1}, "folder": "inbox"}
+VISIBLE = [
+    {"aps": {"alert": {"title": "Anna", "subtitle": "Tonight", "body": "Dinner at eight?"}, "badge": 3,
+             "sound": "default", "thread-id": "dinner", "category": "INVITE"}},
+    {"aps": {"alert": {"title": "Ben", "body": "I bring the dessert."}, "badge": 4, "thread-id": "dinner"}},
+    {"aps": {"alert": {"title-loc-key": "GAME_INVITE", "loc-key": "PLAY_WITH", "loc-args": ["Cleo", "chess"]},
+             "sound": {"name": "bell.caf", "critical": 1}}},
+    {"aps": {"alert": "Storm warning for the coast"}},
+]
 
 
 def length_of(text):
@@ -64,8 +74,51 @@ class App:
         limit = "low-power-mode" if low else None if left else "app-budget"
         return {"topic": self.topic, "token": self.token, "visible": self.visible,
                 "silent": self.silent,
-                "budget": {"remaining": left, "allowed": left > 0, "limit": limit,
-                           "heldUntil": None if left or low else held}}
+                "budget": {"remaining": left, "burst": BUDGET, "every": "20m", "next": held, "allowed": left > 0,
+                           "limit": limit, "heldUntil": None if left or low else held}}
+
+
+class Phone:
+    """What a phone that takes orders says of itself."""
+
+    def __init__(self, topics):
+        self.lock, self.low, self.charging, self.off = "locked", False, False, False
+        self.states = dict.fromkeys(topics, "suspended")
+        self.banners = []
+
+    def view(self, device, now):
+        return {"phone": device.name, "time": now, "link": "connected" if device.connected else "away",
+                "network": device.network, "processor": "off" if self.off else "asleep", "lock": self.lock,
+                "charging": self.charging, "lowPower": self.low, "refresh": True, "banners": self.banners[-50:],
+                "apps": [{"app": topic, "version": "1.0", "state": state, "refresh": True, "nextSilent": now,
+                          "badge": sum(banner["app"] == topic for banner in self.banners),
+                          **({"refused": "force-quit"} if state == "forceQuit" else {}),
+                          **({"lastRun": {"began": now - 60_000, "ended": now - 58_000, "cause": "push 3", "outcome": "newData"}}
+                             if topic == "com.example.news" else {})}
+                         for topic, state in self.states.items()]}
+
+    def obey(self, device, order):
+        verb, app = order["do"], order.get("app")
+        if verb in ("open", "swipe away", "uninstall", "install again", "crash"):
+            if app not in self.states:
+                raise Problem(400, "BadOrder", f"the phone has no app {app}")
+            self.states[app] = {"open": "foreground", "swipe away": "forceQuit", "uninstall": "uninstalled"}.get(verb, "notRunning")
+            if verb == "open":
+                self.lock, self.banners = "unlocked", [banner for banner in self.banners if banner["app"] != app]
+        elif verb in ("lock", "unlock", "leave"):
+            self.lock = "locked" if verb == "lock" else "unlocked"
+            self.states = {app: "suspended" if state == "foreground" else state for app, state in self.states.items()}
+        elif verb == "network":
+            device.network = order["to"]
+        elif verb == "low power":
+            self.low, device.power = order["to"] == "on", "low" if order["to"] == "on" else "battery"
+        elif verb == "charger":
+            self.charging, device.power = order["to"] == "on", "charging" if order["to"] == "on" else "battery"
+        elif verb == "power":
+            self.off = order["to"] == "off"
+        elif verb != "reboot":
+            raise Problem(400, "BadOrder", f'there is no "{verb}"; \'help\' lists what there is')
+        return f"07:00:00.000 {device.name}  {verb} {app or order.get('to', '')}".strip()
 
 
 class Device:
@@ -75,17 +128,19 @@ class Device:
         self.apps = OrderedDict(
             (topic, App(topic, (uuid.uuid5(uuid.UUID(identifier), topic).hex * 2))) for topic in topics)
         self.keep_alive = None
+        self.name = self.phone = None
+        self.past = []  # views with their instants, for /v1/state
 
     def view(self, now, policy):
         apps = [app.view(now, self.power == "low") for app in self.apps.values()]
         used = sum(BUDGET - app["budget"]["remaining"] for app in apps)
-        return {"device": self.id, "connected": self.connected, "power": self.power,
+        return {"device": self.id, **({"name": self.name} if self.name else {}), "connected": self.connected, "power": self.power,
                 "network": self.network, "screen": "off", "inFlight": 0,
-                "budget": {"policy": self.policy or policy, "remaining": max(0, 12 - used)}, "apps": apps}
+                "budget": {"policy": self.policy or policy, "remaining": max(0, 12 - used), "burst": 12, "every": "5m"}, "apps": apps}
 
 
 class Relay:
-    def __init__(self, phones, clock):
+    def __init__(self, phones, clock, empty=False):
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.virtual = clock == "virtual"
@@ -93,13 +148,14 @@ class Relay:
         self.now = 1_795_244_400_000 if self.virtual else int(time.time() * 1000)
         self.sequence, self.pushes = 0, 0
         self.events = deque(maxlen=30_000)
-        self.lives, self.refusals = OrderedDict(), []
+        self.lives, self.refusals, self.requests = OrderedDict(), [], OrderedDict()
+        self.keeps_requests = True
         self.recordings, self.checkpoints, self.faults = OrderedDict(), OrderedDict(), OrderedDict()
         self.counters = dict.fromkeys(
             ["received", "restored", "delivered", "replaced", "expired", "discarded", "refused"], 0)
         self.devices, self.saved = OrderedDict(), {}
         with self.lock:
-            self.populate(phones)
+            self.populate(phones, empty)
 
     # What happens
 
@@ -114,7 +170,7 @@ class Relay:
         self.emit("device", event)
 
     # Everything that a checkpoint takes back.
-    KEPT = ("devices", "active", "lives", "counters", "now", "rate", "policy", "pushes")
+    KEPT = ("devices", "active", "lives", "counters", "now", "rate", "policy", "pushes", "requests", "refusals")
 
     def save(self, name):
         self.checkpoints[name] = {"name": name, "at": self.now, "bytes": 48_120}
@@ -148,6 +204,7 @@ class Relay:
                 **({"traceparent": headers["traceparent"]} if "traceparent" in (headers or {}) else {}),
                 "expiresAt": expires or self.now + 30 * 24 * 60 * MINUTE}
         self.lives[unique] = life
+        self.request(unique, 200, headers or {}, payload, device=device, app=app, kind=kind)
         if len(self.lives) > 20_000:
             self.lives.popitem(last=False)
         self.counters["received"] += 1
@@ -175,6 +232,40 @@ class Relay:
                 self.hold(device, app, life, text, reason="power", limit=view["limit"], **until)
         return life
 
+    def request(self, unique, status, headers, payload, device=None, app=None, kind=None, **more):
+        """What was sent, as the journal of requests has it."""
+        if not self.keeps_requests:
+            return
+        found = lint(headers, payload)
+        raw = json.dumps(payload or {})
+        token = app.token if app else headers.get(":token", "00" * 32)
+        curl = (f"curl --http2 --cacert .pushrelay/ca.pem https://localhost:2197/3/device/{token}"
+                + "".join(f" \\\n  -H '{name}: {value}'" for name, value in headers.items() if name[0] != ":") + f" \\\n  -d '{raw}'")
+        self.requests[unique] = {
+            "uniqueId": unique, "id": headers.get("apns-id", unique), "at": stamp(self.now), "time": self.now,
+            "path": f"/3/device/{token}", "topic": headers.get("apns-topic", app.topic if app else None), "token": token,
+            **({"device": device.id} if device else {}), **({"kind": kind} if kind else {}),
+            "pushType": headers.get("apns-push-type"), "priority": int(headers.get("apns-priority", 10)),
+            "headers": [{"name": name, "value": str(value)} for name, value in headers.items() if name[0] != ":"],
+            "payload": payload, "bodyBytes": len(raw), "warnings": found["warnings"],
+            "connection": {"peer": "127.0.0.1:51234", "listener": "provider", "security": "tls", "number": 7,
+                           "request": len(self.requests) + 1, "team": "TEAM123456", "keyId": "KEY1234567"},
+            "status": status, "milliseconds": 1.4, "curl": curl, **more}
+        if len(self.requests) > 2000:
+            self.requests.popitem(last=False)
+
+    def find_requests(self, query):
+        found = []
+        for request in reversed(self.requests.values()):
+            if any(query.get(key) and str(request.get(key)) != query[key] for key in
+                   ("topic", "token", "device", "status", "reason", "pushType")):
+                continue
+            wanted = query.get("payload", "")
+            if wanted and wanted.lstrip("~").lower() not in json.dumps(request["payload"]).lower():
+                continue
+            found.append({key: value for key, value in request.items() if key != "curl" and value is not None})
+        return found
+
     def hold(self, device, app, life, text, **why):
         older = getattr(app, life["kind"])
         setattr(app, life["kind"], {"uniqueId": life["uniqueId"], "id": life["id"],
@@ -186,6 +277,8 @@ class Relay:
         self.step(life, "stored", text, **why)
 
     def send(self, device, life, via, **more):
+        if device.phone and life["kind"] == "visible":
+            device.phone.banners.append({"app": life["topic"], "text": "…", "at": self.now, "contentReady": True})
         self.step(life, "sent", f"sent (via: {via})", via=via, **more)
         self.step(life, "delivered", "delivered")
         self.counters["delivered"] += 1
@@ -249,6 +342,7 @@ class Relay:
                 self.send(device, life, "refill")
                 self.ride(device, life["uniqueId"], except_for=app)
         self.now = max(self.now, until)
+        self.remember()
         self.emit("clock", {"now": self.now, "rate": self.rate, "mode": self.mode})
         return fired
 
@@ -256,7 +350,7 @@ class Relay:
     def mode(self):
         return "virtual" if self.virtual else "system"
 
-    def populate(self, phones):
+    def populate(self, phones, empty=False):
         chance = random.Random(7)
         end = self.now
         topics = ["com.example.news", "com.example.chat", "com.example.mail"]
@@ -267,6 +361,12 @@ class Relay:
                 power="low" if number % 11 == 3 else "charging" if number % 5 == 1 else "battery",
                 network="wifi" if number % 5 == 1 else "cellular")
         self.active = list(self.devices.values())[:6]
+        for name, device in zip(NAMES, self.active):
+            device.name = name
+            if name in ("anna", "ben"):
+                device.phone = Phone(topics)
+        if empty:
+            return
         anna, others = self.active[0], self.active[1:]
         self.now = end - 120 * MINUTE
         for device in others[:2]:
@@ -288,26 +388,36 @@ class Relay:
         script.append((98, anna, chat, "silent", {}))
         script.append((60, others[2], "away", None, {}))
         script.append((90, others[2], "back", None, {}))
-        start = self.now
+        start, shown = self.now, 0
         for minute, device, topic, kind, more in sorted(script, key=lambda entry: entry[0]):
             self.advance_to(start + int(minute * MINUTE))
             if topic in ("away", "back"):
                 self.connect(device, topic == "back")
                 continue
             expires = self.now + more["expires"] if "expires" in more else None
-            self.push(device, device.apps[topic], kind, {"apns-push-type": "background" if kind == "silent" else "alert",
+            shown += kind == "visible"
+            self.push(device, device.apps[topic], kind, {"apns-topic": topic, "apns-push-type": "background" if kind == "silent" else "alert",
                       "apns-priority": "5" if kind == "silent" else "10"},
-                      {"aps": {"content-available": 1} if kind == "silent" else {"alert": "Dinner?"}}, expires)
+                      SILENT if kind == "silent" else VISIBLE[shown % len(VISIBLE)], expires)
+            if minute == 112:
+                self.refuse("DeviceTokenNotForTopic", 400, "the token is of com.example.news, the topic is com.example.chat",
+                            {"apns-topic": "com.example.chat", "apns-push-type": "alert"},
+                            {"aps": {"alert": "Wrong number"}}, device=device, app=device.apps[news])
         self.advance_to(end)
-        self.refuse("BadDeviceToken", 400, "the token is 12 bytes of hexadecimal, none of them known here")
+        anna.keep_alive = end + 5 * MINUTE
+        self.refuse("BadDeviceToken", 400, "the token is 12 bytes of hexadecimal, none of them known here",
+                    {"apns-topic": "com.example.news", "apns-push-type": "alert"}, {"aps": {"alert": "Hello nobody", "badge": 2}})
         self.faults["flaky"] = {"name": "flaky", "at": "provider", "match": {"topic": "com.example.app"},
                                 "do": {"answer": "ServiceUnavailable"}, "when": {"times": 3}, "seen": 12, "hit": 3}
 
-    def refuse(self, reason, status, cause):
+    def refuse(self, reason, status, cause, headers=None, payload=None, device=None, app=None):
         self.counters["refused"] += 1
-        entry = {"time": self.now, "uniqueId": str(uuid.uuid4()), "status": status, "reason": reason,
-                 "cause": cause, "topic": "com.example.news"}
+        self.pushes += 1
+        entry = {"time": self.now, "uniqueId": f"4deb533b-02c3-8e39-8000-{self.pushes:012x}", "status": status, "reason": reason,
+                 "cause": cause, "peer": "127.0.0.1:51234"}
         self.refusals.insert(0, entry)
+        if headers is not None:
+            self.request(entry["uniqueId"], status, headers, payload, device=device, app=app, reason=reason, message=cause)
         self.emit("refusal", entry)
 
     # Views
@@ -363,13 +473,28 @@ class Relay:
         if last["step"] == "stored":
             until = f" until {stamp(held['until'])}" if "until" in held else ""
             sentence = f"held because of {held.get('limit', 'no connection')}{until}"
+            if "until" in held:
+                sentence = (f"app budget: 0 of 3 left, one comes back every 20 minutes, the next at {stamp(held['until'])} "
+                            "(policy documented); or it goes along with the next visible push, connection or keep-alive")
         elif last["step"] == "discarded":
             sentence = f"discarded: {last['reason']}"
         elif last["step"] == "delivered":
             sent = next(s for s in reversed(life["steps"]) if s["step"] == "sent")
             waited = (sent["time"] - life["steps"][0]["time"]) // 1000
             sentence = f"delivered via {sent['via']}" + (f" after {waited} s" if waited else " at once")
-        return {key: value for key, value in {**life, "sentence": sentence}.items() if key != "expiresAt"}
+        more = {"sentence": sentence}
+        device = self.devices.get(life["device"])
+        if last["step"] == "stored" and device and life["kind"] == "silent":
+            app, whole = device.apps[life["topic"]].view(self.now, device.power == "low"), device.view(self.now, self.policy)
+            more["waits"] = {"by": "relay", "limit": last.get("limit") or "offline", "policy": whole["budget"]["policy"],
+                             **({"until": held["until"]} if "until" in held else {}), "app": app["budget"], "device": whole["budget"]}
+            if device.connected and device.keep_alive:
+                more["waits"]["ride"] = {"by": device.keep_alive}
+        return {key: value for key, value in {**life, **more}.items() if key != "expiresAt"}
+
+    def remember(self):
+        for device in self.active:
+            device.past = [*device.past[-400:], (self.now, device.view(self.now, self.policy))]
 
     def clock(self):
         upcoming = self.next_timer()
@@ -441,6 +566,8 @@ class Handler(BaseHTTPRequestHandler):
             size = int(self.headers.get("content-length") or 0)
             body = json.loads(self.rfile.read(size)) if size else {}
             with self.server.relay.lock:
+                if method != "GET":
+                    self.server.relay.remember()
                 result = self.route(method, parts[0], parts[1:], query, body)
             self.reply(200 if result is not None else 204, result)
         except Problem as problem:
@@ -517,7 +644,8 @@ class Handler(BaseHTTPRequestHandler):
     # Routes
 
     def device(self, identifier):
-        device = self.server.relay.devices.get(identifier)
+        relay = self.server.relay
+        device = relay.devices.get(identifier) or next((d for d in relay.active if d.name == identifier), None)
         if not device:
             raise Problem(404, "UnknownDevice", "no such device; GET /v1/devices lists them")
         return device
@@ -554,9 +682,13 @@ class Handler(BaseHTTPRequestHandler):
     def get_devices(self, relay, parts, query, body):
         if parts:
             device = self.device(parts[0])
+            if parts[1:] == ["phone"]:
+                if not device.phone:
+                    raise Problem(409, "TakesNoOrders", "this phone takes no orders")
+                return device.phone.view(device, relay.now)
             return {"events": device.changes} if parts[1:] == ["events"] else device.view(relay.now, relay.policy)
         search, limit = query.get("search", "").lower(), int(query.get("limit", 50))
-        found = [d for d in relay.devices.values() if not search or search in d.id
+        found = [d for d in relay.devices.values() if not search or search in d.id or search in (d.name or "")
                  or any(search in app.topic or search in app.token for app in d.apps.values())]
         start = int(query.get("after", 0))
         page = found[start:start + limit]
@@ -594,14 +726,52 @@ class Handler(BaseHTTPRequestHandler):
             if not what:
                 del relay.devices[device.id]
 
+    def post_devices(self, relay, parts, query, body):
+        device = self.device(parts[0])
+        if parts[1:] != ["do"] or not device.phone:
+            raise Problem(409, "TakesNoOrders", "this phone takes no orders")
+        line = device.phone.obey(device, body)
+        relay.change(device, "condition")
+        return {"time": relay.now, "lines": [line]}
+
+    def get_state(self, relay, parts, query, body):
+        if not any(recording["state"] == "running" for recording in relay.recordings.values()):
+            raise Problem(404, "UnknownRecording", "nothing is being recorded")
+        found = [view for at, view in self.device(query["device"]).past if at <= int(query["at"])]
+        if not found:
+            raise Problem(404, "UnknownDevice", "there was no such device at that moment")
+        return found[-1]
+
+    def get_requests(self, relay, parts, query, body):
+        if not relay.keeps_requests:
+            raise Problem(404, "RequestsNotKept", "this relay keeps no requests; start it with --keep-requests 16")
+        if parts:
+            for request in relay.requests.values() if parts[0] not in relay.requests else [relay.requests[parts[0]]]:
+                if parts[0] in (request["id"], request["uniqueId"]):
+                    return request
+            raise Problem(404, "UnknownRequest", "the relay does not have it (any more)")
+        found, limit = relay.find_requests(query), int(query.get("limit", 100))
+        return {"cursor": relay.cursor, "hasMore": len(found) > limit, "requests": found[:limit],
+                "kept": {"bytes": 48_000, "limitBytes": 16_777_216, "count": len(relay.requests)}}
+
+    def post_requests(self, relay, parts, query, body):
+        request = self.get_requests(relay, parts[:1], query, None)
+        return self.post_push(relay, [], {}, {"to": request["token"], "payload": request["payload"],
+                              "headers": {h["name"]: h["value"] for h in request["headers"]}})
+
     def get_notifications(self, relay, parts, query, body):
         if parts:
             for life in relay.lives.values() if parts[0] not in relay.lives else [relay.lives[parts[0]]]:
                 if parts[0] in (life["id"], life["uniqueId"]):
-                    return relay.life(life)
+                    kept = relay.requests.get(life["uniqueId"])
+                    return {**relay.life(life), **({"request": kept} if kept else {})}
             raise Problem(404, "UnknownNotification", "the relay does not know it (any more)")
+        def state(life):
+            last = next((s for s in reversed(life["steps"]) if s["step"] == life["state"]), {})
+            return {life["state"], last.get("reason")}
         lives = [life for life in reversed(relay.lives.values())
-                 if all(life[key] == query[key] for key in ("state", "topic", "device", "token", "kind") if key in query)]
+                 if all(life[key] == query[key] for key in ("topic", "device", "token", "kind") if key in query)
+                 and query.get("state") in (None, *state(life))]
         limit = int(query.get("limit", 100))
         return {"cursor": relay.cursor, "hasMore": len(lives) > limit,
                 "notifications": [relay.life(life) for life in lives[:limit]]}
@@ -613,7 +783,7 @@ class Handler(BaseHTTPRequestHandler):
         return {"policy": relay.policy, "known": KNOWN_POLICIES}
 
     def put_policy(self, relay, parts, query, body):
-        if body.get("policy") not in KNOWN_POLICIES:
+        if not isinstance(body.get("policy"), dict) and body.get("policy") not in KNOWN_POLICIES:
             raise Problem(400, "BadBody", "no such policy", field="policy")
         relay.policy = body["policy"]
         relay.emit("policy", {"time": relay.now, "policy": relay.policy})
@@ -652,8 +822,9 @@ class Handler(BaseHTTPRequestHandler):
         if not app or "refusal" in found:
             refusal = found.get("refusal", {"status": 400, "reason": "BadDeviceToken",
                                             "message": "the device token is unknown here"})
-            relay.refuse(refusal["reason"], refusal["status"], refusal["message"])
-            return {**refusal, "apnsId": str(uuid.uuid4()), "uniqueId": str(uuid.uuid4()),
+            relay.refuse(refusal["reason"], refusal["status"], refusal["message"],
+                         {**body.get("headers", {}), ":token": body.get("to", "")}, body.get("payload"))
+            return {**refusal, "apnsId": str(uuid.uuid4()), "uniqueId": relay.refusals[0]["uniqueId"],
                     "warnings": found["warnings"]}
         if device not in relay.active:
             relay.active.append(device)
@@ -698,7 +869,9 @@ class Handler(BaseHTTPRequestHandler):
         return {"faults": list(relay.faults.values())}
 
     def put_faults(self, relay, parts, query, body):
-        relay.faults[parts[0]] = {"name": parts[0], "match": {}, "when": {}, **body, "seen": 0, "hit": 0}
+        if not re.fullmatch("[a-z0-9-]{1,64}", parts[0]):
+            raise Problem(400, "BadName", "a name is made of a-z, 0-9 and -")
+        relay.faults[parts[0]] = {"name": parts[0], "match": {}, "when": {}, **body, **body.get("when", {}), "seen": 0, "hit": 0}
         return relay.faults[parts[0]]
 
     def delete_faults(self, relay, parts, query, body):
@@ -740,11 +913,11 @@ def run_clock(server):
                 server.relay.advance_to(server.relay.now + int(passed * 1000 * server.relay.rate))
 
 
-def start(port=0, token="dev", clock="virtual", phones=10_000, nodes=False):
+def start(port=0, token="dev", clock="virtual", phones=10_000, nodes=False, empty=False):
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
     server.token, server.stopping = token, False
-    server.relay = Relay(phones, clock)
+    server.relay = Relay(phones, clock, empty)
     server.relay.nodes, server.relay.drained = nodes, False
     threading.Thread(target=server.serve_forever, daemon=True).start()
     threading.Thread(target=run_clock, args=(server,), daemon=True).start()

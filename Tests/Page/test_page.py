@@ -6,6 +6,7 @@ against that server, and what needs the mock's own routes is skipped.
 
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -22,7 +23,7 @@ import mock_server  # noqa: E402
 
 BROWSER = os.environ.get("RELAY_TEST_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 GIVEN = os.environ.get("RELAY_TEST_PAGE_URL")
-MOST_BYTES = 60_000
+MOST_BYTES = 102_400
 
 WATCH = """
 window.watched = { violations: [], streams: 0 };
@@ -69,18 +70,19 @@ class PageTests(unittest.TestCase):
     def setUp(self):
         self.problems = []
 
-    def open(self, url=None, scheme="light", width=1440, height=900, **options):
+    def open(self, url=None, scheme="light", width=1440, height=900, phones=True, **options):
         context = self.browser.new_context(color_scheme=scheme, viewport={"width": width, "height": height}, **options)
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         self.addCleanup(context.close)
         context.add_init_script(WATCH)
         page = context.new_page()
         page.set_default_timeout(10_000)
-        page.on("console", lambda message: message.type == "error" and self.problems.append(message.text))
+        page.on("console", lambda message: message.type == "error" and self.problems.append(f"{message.text} {message.location['url']}"))
         page.on("pageerror", lambda error: self.problems.append(str(error)))
         page.goto(url or self.url)
         page.wait_for_selector("#pill.live")
-        page.wait_for_selector("#phone-list a.phone", state="attached")
+        if phones:
+            page.wait_for_selector("#phone-list a.phone", state="attached")
         return page
 
     def call(self, method, path, body=None, server=None):
@@ -100,7 +102,8 @@ class PageTests(unittest.TestCase):
     def at_phone(self, **options):
         life = self.busy_phone()
         page = self.open(f"{self.origin}/#token={self.token}&phone={life['device']}", **options)
-        page.wait_for_selector("#phone-tools button", state="attached")
+        page.wait_for_selector("#push h2", state="attached")
+        page.wait_for_function("name => document.querySelector('#push').textContent.includes(name)", arg=life["device"][:8])
         return page, life
 
     # It loads, small and clean.
@@ -167,7 +170,7 @@ class PageTests(unittest.TestCase):
             app.topic = "com.example.<img src=x onerror=alert(1)>"
             server.relay.push(relay_device, app, "visible")
         page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev")
-        expect(page.locator("#table tbody tr").first).to_contain_text("<img src=x")
+        expect(page.locator("#table tbody tr", has_text="<img src=x").first).to_be_visible()
         self.assertEqual(page.locator("main img").count(), 0)
 
     # Lanes, table, one push.
@@ -214,7 +217,7 @@ class PageTests(unittest.TestCase):
         self.assertIn(f"push={life['uniqueId']}", page.url)
         expect(page.locator("#push .why")).not_to_have_text("")
         expect(page.locator("#push ol li")).to_have_count(len(life["steps"]))
-        wanted = {"Link": f"#push={life['uniqueId']}", "curl": "/v1/push", "Wait call": '"delivered"', "Scenario": '"expect"'}
+        wanted = {"Link": f"#push={life['uniqueId']}", "curl": "curl", "Wait call": '"delivered"', "Scenario": '"expect"'}
         for name, part in wanted.items():
             page.get_by_role("button", name=name, exact=True).click()
             expect(page.locator("#copied")).to_contain_text(part)
@@ -223,11 +226,12 @@ class PageTests(unittest.TestCase):
 
     def test_what_is_so_now_is_not_shown_of_another_moment(self):
         page, life = self.at_phone()
-        now = ["#phone-tools .gauge", "#phone-list .slots", "#phone-list small", "#about"]
+        now = ["#phone-list .gauge", "#phone-list .slots", "#phone-list small", "#about", "#light", "#push .apps .gauge"]
         for part in now: expect(page.locator(part).first).to_be_visible()
         page.evaluate("at => location.hash += `&at=${at}`", life["steps"][0]["time"])
         expect(page.locator("#pill")).to_contain_text("looking at")
         for part in now: expect(page.locator(part).first).to_be_hidden()
+        expect(page.locator("#push .why")).to_contain_text("is not known")
         page.keyboard.press("Escape")
         for part in now: expect(page.locator(part).first).to_be_visible()
 
@@ -248,6 +252,246 @@ class PageTests(unittest.TestCase):
         page.go_back()
         page.wait_for_function("push => location.hash.includes(push)", arg=life["uniqueId"])
         expect(page.locator("#table tr.on").first).to_have_attribute("data-push", life["uniqueId"])
+
+    # Finding.
+
+    def find(self, page, text, hit):
+        """The first thing found of that kind, or with that text."""
+        page.fill("#find", text)
+        option = page.locator("#hits [role=option]", has=page.locator("small, b", has_text=hit)).first
+        expect(option).to_be_visible()
+        return option
+
+    def test_one_field_finds_ids_phones_apps_and_texts(self):
+        self.needs_mock()
+        page, life = self.at_phone()
+        token, push = life["token"], life["uniqueId"]
+        short = "#" + push.split("-")[-1].lstrip("0")
+        for text in (push, short, token):
+            self.find(page, text, "push")
+        self.find(page, push, short).click()
+        expect(page.locator("#push h2")).to_have_text(f"Silent push {short}")
+        expect(page.locator("#find")).to_have_value("")
+        self.find(page, "ben", "phone").click()
+        expect(page.locator("#lanes-title")).to_have_text("Phone ben")
+        self.find(page, "example.mail", "app").click()
+        expect(page.locator("#f-app")).to_have_value("com.example.mail")
+        page.click("#everyone")
+        page.click("#clear")
+        # A word of its text finds a push, by keyboard alone; a word of a refused one does, too.
+        page.keyboard.press("/")
+        page.keyboard.type("eight")
+        expect(page.locator("#hits [aria-selected=true]")).to_contain_text("Anna: Dinner at eight?")
+        page.keyboard.press("ArrowDown")
+        expect(page.locator("#hits [aria-selected=true]")).to_have_count(1)
+        self.assertEqual(page.locator("#find").get_attribute("aria-activedescendant"), "hit-1")
+        page.keyboard.press("ArrowUp")
+        page.keyboard.press("Enter")
+        expect(page.locator("#payload")).to_contain_text('"body": "Dinner at eight?"')
+        self.find(page, "nobody", "refused").click()
+        expect(page.locator("#push h2")).to_contain_text("Refused push #")
+        self.assertEqual(self.problems, [])
+
+    def test_finding_nothing_says_so(self):
+        self.needs_mock()
+        server = self.a_mock(phones=10)
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev")
+        page.fill("#find", "zebra")
+        expect(page.locator("#find-note")).to_contain_text("no id, no phone, no app, no text of a payload")
+        server.relay.keeps_requests = False
+        page.fill("#find", "zebras")
+        expect(page.locator("#find-note")).to_contain_text("--keep-requests")
+        page.keyboard.press("Escape")
+        expect(page.locator("#find-note")).to_be_hidden()
+        expect(page.locator("#find")).to_have_value("")
+
+    def test_filters_stand_in_the_address(self):
+        self.needs_mock()
+        page = self.open()
+        rows = page.locator("#table tbody tr")
+        page.select_option("#f-app", "com.example.chat")
+        page.select_option("#f-kind", "visible")
+        page.wait_for_function("() => [...document.querySelectorAll('#table tbody tr')].every((row) => row.cells[3].textContent === 'chat')")
+        self.assertIn("app=com.example.chat&kind=visible", page.url)
+        page.reload()
+        expect(page.locator("#f-kind")).to_have_value("visible")
+        expect(rows.first).to_contain_text("chat")
+        page.click("#clear")
+        self.assertNotIn("kind=", page.url)
+        page.select_option("#f-state", "replaced")
+        page.wait_for_function("() => [...document.querySelectorAll('#table tbody tr')].at(0)?.textContent.includes('replaced')")
+        page.select_option("#f-state", "")
+        page.select_option("#f-status", "400")
+        expect(page.locator("#table tr.refused").first).to_be_visible()
+        expect(page.locator("#table tbody tr:not(.refused)")).to_have_count(0)
+        page.select_option("#f-app", "com.example.mail")
+        expect(page.locator("#none")).to_have_text("Nothing passes the filters.")
+        page.go_back()
+        expect(page.locator("#table tr.refused").first).to_be_visible()
+        page.click("#clear")
+        # All with a text of their payload.
+        self.find(page, "dessert", "show only these").click()
+        self.assertIn("text=dessert", page.url)
+        found = [r["uniqueId"] for r in self.call("GET", "/v1/requests?payload=~dessert&limit=200")["requests"]]
+        page.wait_for_function("""(found) => { const rows = [...document.querySelectorAll('#table tbody tr')];
+          return rows.length > 1 && rows.every((row) => found.includes(row.dataset.push)); }""", arg=found)
+        expect(page.locator("#clear")).to_have_text("Clear: with “dessert”")
+        page.click("#clear")
+        expect(page.locator("#clear")).to_be_hidden()
+        self.assertEqual(self.problems, [])
+
+    # What was sent.
+
+    def test_refused_is_a_row_with_its_request_beside_it(self):
+        self.needs_mock()
+        page = self.open()
+        answer = self.call("POST", "/v1/push", {"to": "12" * 32, "payload": {"aps": {"alert": "Nobody", "badge": 2}},
+                                                "headers": {"apns-topic": "com.example.chat", "apns-push-type": "alert"}})
+        row = page.locator(f"#table tr[data-push='{answer['uniqueId']}']")
+        expect(row).to_have_class("refused")
+        expect(row).to_contain_text("400 BadDeviceToken: the device token is unknown here")
+        expect(row).to_contain_text("chat")
+        expect(page.locator(f"#lanes .mark[data-push='{answer['uniqueId']}'] .shape.refused")).to_have_count(1)
+        row.click()
+        expect(page.locator("#push h2")).to_contain_text("Refused push #")
+        expect(page.locator("#push .why")).to_have_text("400 BadDeviceToken: the device token is unknown here")
+        expect(page.locator("#payload")).to_contain_text('"badge": 2')
+        expect(page.locator("#push .headers")).to_contain_text("com.example.chat")
+        self.assertEqual(self.problems, [])
+
+    def test_nothing_is_pretended_of_what_is_not_kept(self):
+        self.needs_mock()
+        server = self.a_mock(phones=10)
+        relay = server.relay
+        with relay.lock:
+            relay.refuse("MissingProviderToken", 403, "no token and no certificate")
+        url = f"http://127.0.0.1:{server.server_address[1]}/#token=dev&push="
+        page = self.open(url + relay.refusals[0]["uniqueId"])
+        expect(page.locator("#push")).to_contain_text("Nothing is kept of what was sent")
+        relay.keeps_requests = False
+        relay.requests.clear()
+        page = self.open(url + next(iter(relay.lives)))
+        expect(page.locator("#push")).to_contain_text("does not keep what was sent")
+        self.assertEqual(page.get_by_role("button", name="Resend").count(), 0)
+
+    def test_request_of_a_push_and_what_one_can_do_with_it(self):
+        self.needs_mock()
+        page, life = self.at_phone()
+        payload = {"aps": {"content-available": 1}, "text": "<b>bold</b>"}
+        push = self.call("POST", "/v1/push", {"to": life["device"], "topic": life["topic"], "payload": payload,
+                                              "headers": {"apns-push-type": "background", "apns-priority": "10"}})["uniqueId"]
+        page.locator(f"#table tr[data-push='{push}']").first.click()
+        panel = page.locator("#push")
+        self.assertEqual(json.loads(page.locator("#payload").inner_text()), payload)
+        self.assertEqual(panel.locator("b", has_text="bold").count(), 0)
+        self.assertIn("\n  ", page.locator("#payload").inner_text())
+        expect(panel.locator(".warn")).to_contain_text("priority 5")
+        expect(panel.locator(".headers th[scope=row]", has_text="apns-priority")).to_be_visible()
+        for part in ("200", "1 ms", "team TEAM123456, key KEY1234567", "from 127.0.0.1:51234", "on connection 7"):
+            expect(panel).to_contain_text(part)
+        page.get_by_role("button", name="curl", exact=True).click()
+        expect(page.locator("#copied")).to_contain_text("--cacert")
+        before = len(self.server.relay.lives)
+        page.get_by_role("button", name="Resend").click()
+        expect(page.locator("#resent")).to_contain_text("200 as #")
+        self.assertEqual(len(self.server.relay.lives), before + 1)
+        page.locator("#resent a").click()
+        expect(page.locator("#payload")).to_contain_text("bold")
+        self.assertEqual(self.problems, [])
+
+    # The timeline.
+
+    OVERLAPS = """() => {
+      const boxes = [...document.querySelectorAll("#lanes text")].map((node) => [node.getBoundingClientRect(), node.textContent]), bad = [];
+      boxes.forEach(([a, one], index) => boxes.slice(index + 1).forEach(([b, two]) => {
+        if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3) bad.push(`${one} | ${two}`); }));
+      return bad;
+    }"""
+
+    def test_labels_never_overlap(self):
+        self.needs_mock()
+        for width in (1400, 1000, 390):
+            page, life = self.at_phone(width=width)
+            for where in (f"phone={life['device']}", "axis=time", "span=3600000&axis=time", "axis=order", "span=600000", f"push={life['uniqueId']}"):
+                page.evaluate("where => location.hash = where", where)
+                page.wait_for_timeout(250)
+                self.assertEqual(page.evaluate(self.OVERLAPS), [], f"{where} at {width}")
+
+    def test_close_marks_go_by_order_and_back_by_time(self):
+        self.needs_mock()
+        server = self.a_mock(phones=10, empty=True)
+        relay, url = server.relay, f"http://127.0.0.1:{server.server_address[1]}/#token=dev"
+        device = relay.active[0]
+        app = next(iter(device.apps.values()))
+
+        def push(pause):
+            with relay.lock:
+                relay.advance_to(relay.now + pause)
+                relay.push(device, app, "visible")
+        for _ in range(3):
+            push(60_000)
+        page = self.open(url)
+        about = page.locator("#lanes svg")
+        expect(about).not_to_have_attribute("aria-label", re.compile("order"))
+        for pause in (60_000, 10, 10, 10, 7_200_000, 5, 5):
+            push(pause)
+        expect(about).to_have_attribute("aria-label", re.compile("order"))
+        expect(page.locator("#lanes .mark")).to_have_count(10)
+        xs = sorted(box["x"] for box in (page.locator("#lanes .mark .shape").nth(index).bounding_box() for index in range(10)))
+        self.assertGreater(min(b - a for a, b in zip(xs, xs[1:])), 18)
+        expect(page.locator("#lanes .gap", has_text="2 h")).to_have_count(1)
+        page.select_option("#axis", "time")
+        expect(about).not_to_have_attribute("aria-label", re.compile("order"))
+        self.assertIn("axis=time", page.url)
+        page.select_option("#axis", "")
+        for _ in range(30):
+            push(600_000)
+        expect(about).not_to_have_attribute("aria-label", re.compile("order"))
+
+    def test_group_opens_on_click_and_by_key(self):
+        self.needs_mock()
+        server = self.a_mock(phones=10, empty=True)
+        relay = server.relay
+        device = relay.active[0]
+        with relay.lock:
+            for _ in range(6):
+                relay.advance_to(relay.now + 100)
+                relay.push(device, next(iter(device.apps.values())), "visible")
+            relay.advance_to(relay.now + 60_000)
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev&axis=time&span=600000")
+        group = page.locator("#lanes .mark[data-zoom]")
+        expect(group).to_have_attribute("aria-label", re.compile("marks, .*: open"))
+        group.click()
+        expect(page.locator("#lanes .mark[data-push]")).to_have_count(5)
+        self.assertIn("zoom=", page.url)
+        page.keyboard.press("Escape")
+        expect(group).to_have_count(1)
+        group.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#lanes .mark[data-push]")).to_have_count(5)
+        page.click("#clear")
+        expect(group).to_have_count(1)
+        self.assertEqual(self.axe(page), [])
+
+    def test_future_of_a_held_push_is_drawn(self):
+        self.needs_mock()
+        server = self.a_mock(phones=10)
+        anna = server.relay.active[0]
+        for width in (1400, 390):
+            page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev&phone={anna.id}", width=width)
+            ghosts = page.locator("#lanes .ghost")
+            expect(ghosts.first).to_be_visible()
+            expect(page.locator("#lanes")).to_contain_text("may go 07:17" if width > 390 else "may go")
+            expect(page.locator("#lanes")).to_contain_text("in 17 min")
+            if width > 390:
+                expect(page.locator("#lanes")).to_contain_text("or rides 07:05")
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev&phone={anna.id}")
+        held = next(life for life in reversed(server.relay.lives.values()) if life["device"] == anna.id and life["state"] == "stored")
+        page.evaluate("push => location.hash += `&push=${push}`", held["uniqueId"])
+        expect(page.locator("#push .why")).to_contain_text("0 of 3 left, one comes back every 20 minutes")
+        expect(page.locator("#push .waits .gauge").first).to_contain_text("app")
+        page.evaluate("at => location.hash += `&at=${at}`", held["steps"][0]["time"] - 1)
+        expect(page.locator("#push .why")).to_have_text("Not received yet at that moment.")
 
     # Clock and keys.
 
@@ -284,15 +528,15 @@ class PageTests(unittest.TestCase):
         expect(page.locator("#pill")).to_contain_text("looking at")
         moment = page.url
         page.keyboard.press("ArrowLeft")
-        self.assertNotEqual(moment, page.url)
+        page.wait_for_function("moment => location.href !== moment", arg=moment)
         page.keyboard.press("Escape")
         expect(page.locator("#pill")).to_have_text("live")
         page.keyboard.press("/")
-        expect(page.locator("#search")).to_be_focused()
+        expect(page.locator("#find")).to_be_focused()
         page.keyboard.type("c")
         expect(page.locator("#drawer")).to_be_hidden()
-        page.fill("#search", "")
-        page.locator("#search").blur()
+        page.keyboard.press("Escape")
+        page.locator("#find").blur()
         page.keyboard.press("c")
         expect(page.locator("#drawer h2")).to_have_text("Compose")
         page.keyboard.press("Escape")
@@ -326,21 +570,140 @@ class PageTests(unittest.TestCase):
         self.assertLessEqual(page.locator("#phone-list a").count(), 40)
         if total <= 40:
             self.skipTest("fewer phones than a page holds")
-        first = page.locator("#phone-list code").first.inner_text()
+        first = page.locator("#phone-list a > :nth-child(2)").first.inner_text()
         page.click("#page-on")
         expect(page.locator("#page-note")).to_have_text("page 2")
-        self.assertNotEqual(page.locator("#phone-list code").first.inner_text(), first)
+        self.assertNotEqual(page.locator("#phone-list a > :nth-child(2)").first.inner_text(), first)
         page.fill("#search", first)
         expect(page.locator("#phone-list a")).to_have_count(1)
         page.click("#phone-list a")
         expect(page.locator("#lanes-title")).to_have_text(f"Phone {first}")
+
+    def test_phone_panel_and_its_lock_screen(self):
+        self.needs_mock()
+        server = self.a_mock(phones=10, empty=True)
+        relay, ben = server.relay, server.relay.active[1]
+        mail, chat = ben.apps["com.example.mail"], ben.apps["com.example.chat"]
+        loc = {"aps": {"alert": {"title-loc-key": "INVITE_TITLE", "loc-key": "PLAY_WITH", "loc-args": ["Cleo", "chess"]}, "sound": {"name": "bell.caf", "critical": 1}}}
+        for app, kind, payload in [(mail, "visible", mock_server.VISIBLE[0]), (mail, "visible", mock_server.VISIBLE[1]), (chat, "visible", loc),
+                                   (mail, "silent", mock_server.SILENT), (chat, "visible", {"aps": {"alert": "<img src=x>"}})]:
+            with relay.lock:
+                relay.advance_to(relay.now + 60_000)
+                relay.push(ben, app, kind, {"apns-push-type": "alert"}, payload)
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev&phone={ben.id}")
+        cards = page.locator(".screen .card")
+        expect(cards).to_have_count(2)
+        expect(cards.nth(0)).to_contain_text("<img src=x>")
+        expect(cards.nth(0)).to_contain_text("1 more from chat")
+        for part in ("Ben", "I bring the dessert.", "thread dinner", "1 more in this thread"):
+            expect(cards.nth(1)).to_contain_text(part)
+        expect(page.locator(".wakes")).to_contain_text("wakes mail, with folder")
+        expect(page.locator("#push .apps li").first.locator(".gauge")).to_contain_text("3 of 3 left")
+        expect(page.locator("#push .apps")).to_contain_text("suspended, badge 2")
+        # What is told to the phone, it does.
+        page.get_by_role("button", name="Open chat").click()
+        expect(page.locator("#said")).to_contain_text("open com.example.chat")
+        expect(page.locator("#push .apps li", has_text="chat")).to_contain_text("open")
+        expect(cards).to_have_count(1)
+        expect(page.get_by_role("button", name="Leave chat")).to_be_visible()
+        page.get_by_role("button", name="Swipe away mail").click()
+        expect(page.locator("#push .apps li", has_text="mail")).to_contain_text("swiped away")
+        page.select_option("#p-network", "airplane")
+        expect(page.locator("#said")).to_contain_text("network airplane")
+        self.assertEqual(ben.network, "airplane")
+        page.get_by_role("button", name="Low power on").click()
+        expect(page.get_by_role("button", name="Low power off")).to_be_visible()
+        page.get_by_role("button", name="Lock", exact=True).click()
+        expect(page.get_by_role("button", name="Unlock")).to_be_visible()
+        self.assertEqual(self.axe(page), [])
+        self.assertEqual(self.problems, [])
+
+    def test_localized_keys_and_what_goes_with_an_alert_are_named(self):
+        self.needs_mock()
+        server = self.a_mock(phones=10, empty=True)
+        relay, cleo = server.relay, server.relay.active[4]
+        with relay.lock:
+            relay.push(cleo, cleo.apps["com.example.mail"], "visible", {}, mock_server.VISIBLE[2])
+            relay.push(cleo, cleo.apps["com.example.chat"], "visible", {}, mock_server.VISIBLE[0])
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev&phone={cleo.id}")
+        cards = page.locator(".screen .card")
+        for part in ("Anna", "Tonight", "Dinner at eight?", "♪ default", "thread dinner", "category INVITE"):
+            expect(cards.nth(0)).to_contain_text(part)
+        expect(cards.nth(0).locator(".badge")).to_have_text("3")
+        expect(cards.nth(1).locator("code").first).to_have_text("GAME_INVITE")
+        expect(cards.nth(1)).to_contain_text("PLAY_WITH (Cleo, chess)")
+        expect(cards.nth(1)).to_contain_text("♪ bell.caf, critical")
+        # This one takes no orders, and the page says why.
+        expect(page.locator("#push")).to_contain_text("cannot be told what to do")
+        self.assertEqual(page.get_by_role("button", name="Swipe away").count(), 0)
+
+    def test_looking_back_shows_budgets_of_then(self):
+        self.needs_mock()
+        server = self.a_mock(phones=10)
+        relay = server.relay
+        anna, at = relay.active[0], relay.now - 15 * 60_000
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev&phone={anna.id}")
+        page.evaluate("at => location.hash += `&at=${at}`", at)
+        expect(page.locator("#push .why")).to_contain_text("is not known: nothing is being recorded")
+        self.assertEqual(page.locator("#push .apps").count(), 0)
+        relay.recordings["run"] = {"name": "run", "state": "running", "bytes": 1}
+        page.reload()
+        expect(page.locator("#push .apps li", has_text="news").locator(".gauge")).to_contain_text("1 of 3 left")
+        expect(page.locator(".screen > b")).to_have_text("06:45")
+        expect(page.locator(".screen .card")).to_have_count(1)
+        expect(page.locator("#phone-list a", has_text="anna").locator(".gauge")).to_contain_text("1 of 3 left")
+        self.assertEqual(page.get_by_role("button", name="Drop connection").count(), 0)
+        last = page.evaluate("Math.max(...[...document.querySelectorAll('#lanes .mark title')].map((title) => Number(title.textContent.slice(0, 5).replace(':', ''))))")
+        self.assertLessEqual(last, 645)
+        page.keyboard.press("Escape")
+        expect(page.locator("#push .apps li", has_text="news").locator(".gauge")).to_contain_text("0 of 3 left")
+
+    def test_names_and_numbers_are_spoken_well(self):
+        self.needs_mock()
+        server = self.a_mock(phones=1, empty=True)
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev")
+        expect(page.locator("#about")).to_contain_text("1 phone, 1 connected")
+        expect(page.locator("#search")).to_have_attribute("placeholder", "Search 1 phone")
+        expect(page.locator("#phone-list a")).to_contain_text("anna")
+        with server.relay.lock:
+            anna = server.relay.active[0]
+            server.relay.push(anna, next(iter(anna.apps.values())), "visible", {}, {"aps": {"alert": "x"}})
+        expect(page.locator("#table tbody tr .dev")).to_have_text("anna")
+        expect(page.locator("#lanes svg")).to_have_attribute("aria-label", re.compile("1 mark in 1 lane"))
+
+    def test_first_minute_says_what_to_do(self):
+        self.needs_mock()
+        server = self.a_mock(phones=0, empty=True)
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev", phones=False)
+        expect(page.locator("#welcome")).to_contain_text("pushrelay device anna")
+        expect(page.locator("#table")).to_be_hidden()
+        page.click("#first")
+        expect(page.locator("#drawer h2")).to_have_text("Compose")
+        self.assertEqual(self.axe(page), [])
+        self.assertEqual(self.problems, [])
+
+    def test_policy_with_numbers_of_ones_own(self):
+        self.needs_mock()
+        server = self.a_mock(phones=10)
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev")
+        page.select_option("#policy", "own")
+        expect(page.locator("#own-policy")).to_be_visible()
+        page.fill("#own-app", "2")
+        page.fill("#own-app-per", "1d")
+        page.fill("#own-device", "")
+        page.get_by_role("button", name="Take").click()
+        row = page.locator("#table tr", has_text="policy").first
+        expect(row).to_contain_text("app 2 per 1d, phone no limit, all phones")
+        self.assertEqual(server.relay.policy, {"app": {"count": 2, "per": "1d"}})
+        expect(page.locator("#policy option:checked")).to_have_text("app 2 per 1d, phone no limit")
+        self.assertEqual(self.problems, [])
 
     # The drawer and its parts.
 
     def test_tools_open(self):
         page, _ = self.at_phone()
         self.assertEqual(page.locator("#tools [aria-pressed=true]").count(), 0)
-        for tool, part in (("charts", "received a second"), ("lock", ":"), ("refusals", ""), ("recordings", "Record, or stop"), ("faults", "Fault")):
+        for tool, part in (("charts", "received a second"), ("recordings", "Record, or stop"), ("faults", "Where")):
             button = page.locator(f"#tool-{tool}")
             if button.is_hidden():
                 continue
@@ -348,6 +711,37 @@ class PageTests(unittest.TestCase):
             expect(page.locator("#drawer")).to_contain_text(part)
             self.assertEqual(page.locator("#tools [aria-pressed=true]").count(), 1)
         self.assertEqual(self.problems, [])
+
+    def test_faults_by_form(self):
+        self.needs_mock()
+        server = self.a_mock(phones=10)
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev&tool=faults")
+        faults = server.relay.faults
+        page.get_by_role("button", name="410 once").click()
+        page.get_by_role("button", name="Add", exact=True).click()
+        expect(page.locator("#drawer li", has_text="410-once")).to_contain_text("answer Unregistered, 1 time")
+        made = {key: faults["410-once"][key] for key in ("at", "do", "when")}
+        self.assertEqual(made, {"at": "provider", "do": {"answer": "Unregistered"}, "when": {"times": 1}})
+        page.fill("#x-name", "slow line")
+        page.select_option("#x-at", "delivery")
+        page.select_option("#x-do", "delay")
+        page.fill("#x-value", "3s")
+        page.fill("#x-app", "com.example.mail")
+        page.fill("#x-chance", "25")
+        page.fill("#x-times", "")
+        page.fill("#x-for", "5m")
+        page.get_by_role("button", name="Add", exact=True).click()
+        expect(page.locator("#drawer .bad")).to_contain_text("a-z")
+        page.fill("#x-name", "slow-line")
+        page.get_by_role("button", name="Add", exact=True).click()
+        expect(page.locator("#drawer li", has_text="slow-line")).to_contain_text("at delivery: delay 3s")
+        made = {key: faults["slow-line"][key] for key in ("at", "do", "when", "match", "for")}
+        self.assertEqual(made, {"at": "delivery", "do": {"delay": "3s"}, "when": {"probability": .25}, "match": {"topic": "com.example.mail"}, "for": "5m"})
+        page.select_option("#x-do", "drop")
+        expect(page.locator("#x-value")).to_have_count(0)
+        page.get_by_role("button", name="Delete slow-line").click()
+        expect(page.locator("#drawer li", has_text="slow-line")).to_have_count(0)
+        self.assertEqual(len(self.problems), 1, "the one with a bad name")
 
     def test_token_check(self):
         page = self.open()
@@ -444,7 +838,7 @@ class PageTests(unittest.TestCase):
         rows.first.click()
         step = page.locator("#push ol li", has=page.locator(".shape.fault"))
         expect(step).to_contain_text("delay")
-        expect(page.locator("#push dl")).to_contain_text(trace)
+        expect(page.locator("#push dl").last).to_contain_text(trace)
         self.assertEqual(self.problems, [])
 
     def test_density_shows_where_something_happened(self):
@@ -489,6 +883,7 @@ class PageTests(unittest.TestCase):
         self.addCleanup(page.context.close)
         page.goto(f"{self.origin}/#token=wrong")
         expect(page.locator("#sign-in")).to_be_visible()
+        expect(page.locator("#sign-wrong")).to_contain_text("is wrong")
         page.fill("#sign-token", self.token)
         page.get_by_role("button", name="Go on").click()
         expect(page.locator("#pill")).to_have_text("live")
@@ -559,7 +954,7 @@ class PageTests(unittest.TestCase):
                 page, life = self.at_phone(scheme=scheme)
                 page.click(f"#table tr[data-push='{life['uniqueId']}'] >> nth=0")
                 page.wait_for_selector("#push ol")
-                for tool in (None, "compose", "recordings", "charts", "lock", "refusals", "faults", "checkpoints"):
+                for tool in (None, "compose", "recordings", "charts", "token", "faults", "checkpoints"):
                     if tool and not page.locator(f"#tool-{tool}").is_hidden():
                         page.click(f"#tool-{tool}")
                         expect(page.locator("#drawer h2")).to_be_visible()
@@ -617,6 +1012,28 @@ class PageTests(unittest.TestCase):
         page.click("#tool-compose")
         expect(page.get_by_role("button", name="Send", exact=True)).to_be_attached()
         self.assertLessEqual(page.evaluate(wide), 0)
+
+    def test_header_is_one_line_on_a_phone(self):
+        page = self.open(width=390, height=844)
+        boxes = page.evaluate("[...document.querySelectorAll('header > :not(.grow)')].filter((node) => node.checkVisibility()).map((node) => node.getBoundingClientRect()).map(({ top, bottom, right }) => [top, bottom, right])")
+        self.assertLess(page.locator("header").bounding_box()["height"], 56)
+        self.assertLess(max(top for top, _, _ in boxes), min(bottom for _, bottom, _ in boxes))
+        self.assertLessEqual(max(right for _, _, right in boxes), 390)
+        self.assertTrue(page.locator("#light").get_attribute("aria-label"))
+        if self.is_virtual():
+            page.click("#clock-more")
+            expect(page.get_by_role("button", name="+20m", exact=True)).to_be_visible()
+            self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), 390)
+
+    def test_markup_says_what_it_means(self):
+        page, life = self.at_phone()
+        self.assertEqual(page.evaluate("document.querySelectorAll('th:not([scope])').length"), 0)
+        page.click(f"#table tr[data-push='{life['uniqueId']}'] >> nth=0")
+        expect(page.locator("#push h3").first).to_be_visible()
+        self.assertEqual(page.evaluate("document.querySelectorAll('th:not([scope]), [style]').length"), 0)
+        empty = "[...document.querySelectorAll('*')].flatMap((node) => [...node.attributes].filter(({ name, value }) => value === '' && !/^(hidden|required|disabled|value|open|class|href|placeholder|formnovalidate|alt)$/.test(name)).map(({ name }) => `${node.tagName} ${name}`))"
+        self.assertEqual(page.evaluate(empty), [])
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('[class=\"\"]')].filter((node) => node.tagName !== 'TR').length"), 0)
 
     def test_says_what_happens_but_not_often(self):
         self.needs_mock()

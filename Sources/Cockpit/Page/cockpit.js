@@ -1,35 +1,45 @@
 // What is looked at (which is the URL), the event stream, and what is drawn when.
 
-import { $, addChange, addLife, addStep, api, attempt, button, capital, hms, entries, get, h, known, number, pairs, whyOf, reconcile, request, s, set,
-	shortId, shortTopic, toast, wordOf } from "./kit.js";
+import { $, addChange, addLife, addRefusal, addRequest, addStep, api, attempt, button, hms, entries, get, h, keep, known, nameOf, number, pairs, whyOf, reconcile, request, requestsOf, s, set,
+	shortId, shortTopic, some, toast, wordOf } from "./kit.js";
 import { bars, drawLanes, icon, legend } from "./lanes.js";
-import { TOOLS, copies, exportRun, showTool, titleOf, toggleRecording } from "./drawer.js";
+import { TOOLS, exportRun, showTool, titleOf, toggleRecording } from "./drawer.js";
+import { FILTERS, arrived, drawFilters, isFiltered, loadFiltered, passes } from "./find.js";
+import { drawPhone, gauge, loadListed, loadOwn, loadPast, loadPhone } from "./phone.js";
+import { drawPush, loadPush, pushChosen } from "./push.js";
+import { drawPolicies } from "./policy.js";
 
 export const view = {};
-export const page = { overview: {}, go, now, laneView, pushLink };
+export const page = { overview: {}, attempt, dirty, go, laneView, now, pushLink, refreshPhones, showView, urlOf };
 const { body } = document, timers = {};
 const isChosen = ({ device }) => device === view.phone;
-let online = false, started = false, frozen, spoken = {}, shown, rows = [], chosen, width = 0, most = 0;
+let online = false, started = false, frozen, spoken = {}, rows = [], chosen, width = 0, most = 0;
 
 // The URL is the state. Moving in time replaces it; from everything else one can go back.
 
 function readUrl() {
-	const hash = new URLSearchParams(location.hash.slice(1)), { phone, push } = view;
+	const hash = new URLSearchParams(location.hash.slice(1)), { phone, push, at } = view, filters = FILTERS.map((name) => view[name]).join("\n");
 	if (hash.has("token")) {
 		sessionStorage.setItem("token", hash.get("token"));
 		hash.delete("token");
 		history.replaceState(null, "", "#" + hash);
 	}
-	for (const key of ["phone", "push", "tool"]) view[key] = hash.get(key) ?? "";
+	for (const key of ["phone", "push", "tool", "zoom", "axis", ...FILTERS]) view[key] = hash.get(key) ?? "";
 	for (const key of ["at", "span"]) view[key] = Number(hash.get(key));
 	$("span").value = view.span;
+	$("axis").value = view.axis;
 	body.classList.toggle("one-phone", view.phone);
 	body.classList.toggle("past", view.at);
 	if (phone !== view.phone) phoneChosen();
 	if (push !== view.push) {
-		shown = known.lives.get(view.push);
-		loadPush();
+		pushChosen();
+		if (started) attempt(loadPush);
 	}
+	if (at !== view.at) {
+		listed = new Map();
+		later("past", loadThen, 250);
+	}
+	if (started && filters !== FILTERS.map((name) => view[name]).join("\n")) attempt(() => loadFiltered().then(() => dirty("lanes", "table")));
 	dirty(...Object.keys(parts));
 }
 function urlOf(changes) {
@@ -45,7 +55,7 @@ function go(changes, replace = "at" in changes) {
 
 // Work in small pieces: events are taken in for a few milliseconds at a time; a frame draws one thing that changed.
 
-const parts = { pill: drawTop, lanes: drawTime, table: drawTable, push: drawPush, phones: drawPhones, tool: drawTool };
+const parts = { pill: drawTop, lanes: drawTime, table: drawTable, push: drawSide, phones: drawPhones, tool: drawTool, filters: drawFilters };
 const pending = new Set(), drawn = {};
 let scheduled = false, busy = false, took = 0, since = 0, busyUntil = 0, breath = 0;
 function dirty(...names) {
@@ -79,6 +89,9 @@ function noted(entry) {
 	say(wordOf(entry));
 	later("clock", loadClock, 300);
 	dirty("lanes", "table");
+	if (isFiltered()) arrived();
+	if (!view.at) later("waits", loadWaits, 400);
+	if (view.phone && !view.push) later("own", loadOwn, 600);
 }
 const events = {
 	life(step) {
@@ -97,9 +110,8 @@ const events = {
 	},
 	clock: () => later("clock", loadClock, 50),
 	refusal(refusal) {
-		known.refusals = [refusal, ...known.refusals.slice(0, 99)];
-		say("refused");
-		redo(/refusals/);
+		noted(addRefusal(refusal));
+		later("refused", loadRefused, 300);
 	},
 	fault({ uniqueId, time, topic, name, what }) {
 		later("fault", () => redo(/faults/), 500);
@@ -109,15 +121,22 @@ const events = {
 	stats(counters) {
 		known.counters = counters;
 		known.stats = [...known.stats.slice(-239), { ...counters, wall: Date.now() }];
-		showClock({ now: counters.now });
+		showClock({ now: Math.max(counters.now, clock.now ?? 0) });
 		dirty("pill");
-		redo(/charts|lock/);
+		redo(/charts/);
 	},
 	gap({ dropped }) {
 		known.skipped += dropped;
 		later("history", fillGap, 1000);
 	},
 };
+// Why the held ones wait, and what may take them along: that changes with what goes to the phone.
+async function loadWaits() {
+	if (busy) return;
+	const held = inView().slice(-300).filter(({ life, step }) => step.step === "stored" && life.entries.at(-1).step === step).slice(-8);
+	for (const { life } of held) await get(`/v1/notifications/${life.uniqueId}`).then(addLife, () => {});
+	if (held[0]) dirty("lanes", "push");
+}
 const redo = (tools) => tools.test(view.tool) && dirty("tool");
 const say = (word) => (spoken[word] = -~spoken[word]);
 const fillGap = () => (busy ? later("history", fillGap, 1000) : loadHistory());
@@ -131,85 +150,94 @@ function later(name, work, wait) {
 // Lanes and table. Paused, they keep what was there.
 
 const all = () => frozen?.entries ?? entries();
-const inView = () => (view.phone ? all().filter(({ life }) => isChosen(life) || !life.device) : all());
+function inView() {
+	const mine = view.phone ? all().filter(({ life, mark }) => isChosen(life) || !life.device && mark !== "refused") : all();
+	return isFiltered() ? mine.filter(passes) : mine;
+}
 function laneView() {
 	return { ...view, entries: inView(), links: known.links.filter(isChosen), now: frozen?.now ?? now(),
 		phone: view.phone && (page.phone ?? { apps: [], connected: true }), width, busy };
 }
 function drawTime() {
-	const lanes = laneView(), { entries: shown, now: end, phone } = lanes, { devices, connections } = known.counters, start = shown[0]?.t ?? end - 1;
+	const lanes = laneView(), { entries: shown, now: end, phone } = lanes, { devices, connections } = known.counters, start = shown[0]?.t ?? end - 1, isEmpty = started && !all()[0];
+	$("welcome").hidden = !isEmpty;
+	$("lanes").hidden = $("past-lanes").hidden = isEmpty;
+	if (isEmpty && devices) set("welcome-phone", `${some(devices, "phone")} ${devices === 1 ? "is" : "are"} here. `, h("code", "pushrelay device anna"), " plays another.");
 	if (!width) return;
 	const drawing = drawLanes(lanes);
 	// What stays the same keeps its nodes: nothing is painted, and a click ends where it began.
 	if (!$("lanes").firstChild?.isEqualNode(drawing)) set("lanes", drawing);
-	set("density", s("svg", { viewBox: "0 0 606 24", height: 24, preserveAspectRatio: "none", "aria-hidden": true }, bars(shown, (t) => (t - start) / (end - start) * 600, 24, 22)));
+	set("density", s("svg", { viewBox: "0 0 606 24", height: 24, preserveAspectRatio: "none", "aria-hidden": "true" }, bars(shown, (t) => (t - start) / (end - start) * 600, 24, 22)));
 	Object.assign($("scrub"), { min: start, max: end, value: view.at || end, ariaValueText: view.at ? hms(view.at) : "live" });
-	set("lanes-title", phone ? `Phone ${view.phone.slice(0, 8)}` : "All phones");
-	set("about", phone ? [phone.connected ? "connected" : "away", phone.network, phone.power].filter(Boolean).join(", ") : `${number(devices)} phones, ${number(connections)} connected`,
-		known.skipped ? `. ${number(known.skipped)} events are not kept here.` : "");
+	set("lanes-title", phone ? `Phone ${nameOf(view.phone)}` : "All phones");
+	set("about", phone ? (phone.connected ? "connected" : "away") : devices == null ? "" : `${some(devices, "phone")}, ${number(connections)} connected`,
+		known.skipped ? `. ${some(known.skipped, "older event is", "older events are")} not kept here.` : "");
+	$("none").hidden = !isFiltered() || shown[0];
 }
 function drawTable() {
 	const past = view.at ? inView().filter(({ t }) => t <= view.at) : inView();
 	// At most 16 new rows in a frame; more follow.
 	most = busy ? 12 : past.indexOf(rows[0], -16) < 0 ? 16 : Math.min(most + 16, 100);
 	rows = past.slice(-most).reverse();
-	reconcile($("table").tBodies[0], rows, ({ key }) => key, ({ t, mark, life: { uniqueId, device }, step }) => h("tr", { "data-push": uniqueId || null },
-		h("td", hms(t)), h("td", uniqueId && pushLink(uniqueId)), h("td.dev", device.slice(0, 8)),
-		h("td", shortTopic(step.topic ?? "")), h("td", icon(mark), wordOf({ mark, step })), h("td", whyOf({ mark, step }))),
-	(row, { life: { uniqueId } }) => (row.className = uniqueId && uniqueId === view.push ? "on" : ""));
+	reconcile($("table").tBodies[0], rows, ({ key }) => key, (entry) => h("tr", { "data-push": entry.life.uniqueId || null }, [..."123456"].map((column) => h(column === "3" ? "td.dev" : "td"))), (row, entry) => {
+		const { t, mark, step, life: { uniqueId, device, topic } } = entry, name = device && nameOf(device), texts = [name, mark === "refused" ? topic : step.topic ?? ""].join();
+		row.className = [uniqueId && uniqueId === view.push && "on", mark === "refused" && "refused"].filter(Boolean).join(" ");
+		if (row.shows === texts) return;
+		row.shows = texts;
+		[[hms(t)], [uniqueId && pushLink(uniqueId)], [name], [shortTopic(mark === "refused" ? topic : step.topic ?? "")], [icon(mark), wordOf(entry)], [whyOf(entry)]].forEach((content, index) => row.cells[index].replaceChildren(...content));
+	});
 	if (past.length > most && most < 100) dirty("table");
+	later("names", loadNames, 600);
+	dirty("filters");
 }
-
-// One push.
-
-async function loadPush() {
-	const { push } = view;
-	if (!push || !started) return;
-	const life = await get(`/v1/notifications/${encodeURIComponent(push)}`).then(addLife, ({ message }) => known.lives.get(push) ?? { missing: message });
-	if (view.push !== push) return;
-	if ((life.uniqueId ?? push) !== push) return go({ push: life.uniqueId }, true);
-	shown = life;
-	dirty("push", "lanes", "table");
+// Lives have ids of phones; a person reads names. Asked for those in sight that are not known yet.
+async function loadNames() {
+	const unknown = [...new Set(rows.map(({ life }) => life.device))].filter((device) => device && !known.names.has(device)).slice(0, 12);
+	if (!unknown[0] || busy) return;
+	for (const [index, { status, value }] of (await Promise.allSettled(unknown.map((device) => get(`/v1/devices/${device}`)))).entries()) keep(known.names, unknown[index], (status === "fulfilled" && value.name) || "", 2000);
+	dirty("table", "lanes");
 }
-const STAMP = /\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)(\.\d+)?Z/g;
-function drawPush() {
-	const { kind, uniqueId, id, topic, token, device, sentence, steps, warnings, missing, traceparent } = shown ?? {};
-	if (!steps) return set("push", h("h2", "One push"), h("p.dim", missing ?? "Choose a mark or a row."));
-	const last = shown.entries.at(-1), payload = shown.payload ?? known.sent.get(uniqueId)?.payload, output = h("pre#copied", { hidden: true, tabindex: 0 });
-	const text = (sentence || (last ? `${wordOf(last)}, ${whyOf(last)}` : "received")).replace(STAMP, "$1");
-	const link = (push, words) => push && [" ", pushLink(push, words)];
-	set("push", h("h2", `${kind === "silent" ? "Silent" : "Visible"} push ${shortId(uniqueId)}`),
-		h("p.dim", topic), h(`p.why.${last?.mark}`, capital(text)),
-		h("ol", steps.filter(({ time }) => !view.at || time <= view.at).slice(-60).map((step, index, all) => h("li", h("time", all[index - 1]?.time === step.time ? "" : hms(step.time)),
-			h("span", step.fault ? [icon("fault"), `${step.fault}: ${step.reason}`] : step.text.replace(STAMP, "$1").replace(step.replacedBy, "newer"), link(step.carriedBy, "with "), link(step.replacedBy, "by "))))),
-		warnings?.map((warning) => h("p.warn", `⚠ ${warning}`)), payload && h("pre", JSON.stringify(payload)),
-		h("dl", pairs({ phone: h("a", { href: urlOf({ phone: device }) }, device), "apns-id": id, "unique id": uniqueId, token, traceparent }).map(([name, value]) => value && [h("dt", name), h("dd", value)])),
-		h("div.row", "Copy as", pairs(copies).map(([name, make]) => button(name, async () => {
-			output.textContent = make(shown, payload);
-			output.hidden = false;
-			await navigator.clipboard.writeText(output.textContent).then(() => toast(`${name} copied`), () => getSelection().selectAllChildren(output));
-		}))), output);
+// The side: a push, else the chosen phone. What is the same keeps its nodes and their focus.
+function drawSide() {
+	const isPhone = view.phone && !view.push, drawing = h("div", isPhone ? drawPhone() : drawPush());
+	$("push").ariaLabel = isPhone ? "One phone" : "One push";
+	if ($("push").firstElementChild?.isEqualNode(drawing)) return;
+	const focus = $("push").contains(document.activeElement) && document.activeElement.textContent;
+	set("push", drawing);
+	if (focus) [...drawing.querySelectorAll("button, a, select")].find(({ textContent }) => textContent === focus)?.focus();
 }
 
 // Phones: the server searches and pages; one page of them is all that is ever here.
 
-let pages = [""], more, phones = [], policies = [];
+let pages = [""], more, phones = [];
 async function refreshPhones() {
 	try {
 		const found = await get("/v1/devices", { search: $("search").value.trim(), after: pages.at(-1), limit: 40 });
 		phones = found.devices;
+		for (const { device, name } of phones) keep(known.names, device, name ?? "", 2000);
 		more = found.hasMore && found.cursor;
 		page.phone = view.phone && (phones.find(isChosen) ?? await get(`/v1/devices/${view.phone}`));
+		if (page.phone) keep(known.names, view.phone, page.phone.name ?? "", 2000);
 	} catch (error) {
 		page.phone = { apps: [], network: error.message };
 	}
-	dirty("phones", "lanes");
+	dirty("phones", "lanes", "filters", "push");
+	if (view.at) later("past", loadThen, 250);
 	redo(/compose/);
+}
+// How phones are now says nothing of another moment: then it is what a recording says, or nothing.
+let listed = new Map();
+async function loadThen() {
+	await loadPast();
+	listed = await loadListed(phones);
+	dirty("phones");
 }
 const touched = () => later("phones", refreshPhones, busy ? 3000 : 300);
 function phoneChosen() {
 	page.phone = phones.find(isChosen);
-	if (!view.phone || !started) return;
+	if (!started) return;
+	attempt(loadPhone);
+	if (!view.phone) return;
 	refreshPhones();
 	attempt(() => loadHistory(view.phone));
 	attempt(async () => {
@@ -218,38 +246,26 @@ function phoneChosen() {
 		found.map(events.device);
 	});
 }
-// Full tokens, empty ones, and when the next comes.
-function gauge({ topic, budget: { remaining, heldUntil, limit } }, named) {
-	if (remaining == null) return "";
-	const text = [named && shortTopic(topic), heldUntil ? `next ${hms(heldUntil)}` : limit?.replaceAll("-", " ")].filter(Boolean).join(", ");
-	return h("span.gauge", { role: "img", "aria-label": `budget: ${remaining} left ${text}` },
-		[0, 1, 2, 3, 4, 5, 6, 7].slice(0, Math.max(3, remaining)).map((index) => h(index < remaining ? "i.on" : "i")), ` ${text}`);
-}
 function drawPhones() {
 	const slot = (apps, kind) => h("span", kind[0].toUpperCase(), apps.some((app) => app[kind]) ? h("b", "● ") : "· ");
-	$("everyone").ariaCurrent = !view.phone;
+	$("everyone").ariaCurrent = view.phone ? null : "true";
 	$("everyone").href = urlOf({ phone: "" });
 	reconcile($("phone-list"), phones, ({ device }) => device, () => h("a.phone"), (node, phone) => {
-		const { device, apps, connected, network, power } = phone;
+		const { device } = phone, then = view.at ? listed.get(device) : phone, { apps = [], connected, network, power } = then ?? {}, shows = JSON.stringify([then, phone.name, view.at]);
 		node.href = urlOf({ phone: device, push: "" });
-		node.ariaCurrent = isChosen(phone);
-		if (node.shows === JSON.stringify(phone)) return;
-		node.shows = JSON.stringify(phone);
+		node.ariaCurrent = isChosen(phone) ? "true" : null;
+		if (node.shows === shows) return;
+		node.shows = shows;
 		const [tightest] = apps.toSorted((a, b) => a.budget.remaining - b.budget.remaining);
-		node.replaceChildren(h(connected ? "i.dot" : "i.dot.off"), h("code", device.slice(0, 8)),
+		node.replaceChildren(h(connected ? "i.dot" : "i.dot.off"), phone.name ? h("b", phone.name) : h("code", device.slice(0, 8)),
 			h("span.slots", { title: "Slots: visible, silent. ● is full" }, slot(apps, "visible"), slot(apps, "silent")),
-			h("small", `${connected ? "" : "away, "}${network}, ${power}`), tightest ? gauge(tightest, !tightest.budget.allowed) : "");
+			then && h("small", `${connected ? "" : "away, "}${network}, ${power}`) || "", tightest ? gauge({ ...tightest.budget, every: "" }, tightest.budget.allowed ? "" : shortTopic(tightest.topic)) : "");
 	});
 	$("page-back").disabled = pages.length < 2;
 	$("page-on").disabled = !more;
 	set("page-note", phones[0] ? `page ${pages.length}` : "none found");
-	$("search").placeholder = `Search ${number(known.counters.devices)} phones`;
-	const common = page.overview.policy, own = page.phone?.budget?.policy;
-	reconcile($("policy"), [view.phone && "", ...policies], (name) => name, (value) => h("option", { value }), (node, name) => set(node, name || `as all: ${common}`));
-	$("policy").value = view.phone ? (own === common ? "" : own) : common;
-	$("phone-tools").hidden = !view.phone;
-	set("phone-tools", page.phone?.apps?.slice(0, 12).map((app) => h("span", `${shortTopic(app.topic)} `, gauge(app))), h("i.grow"),
-		pairs({ connection: "Drop connection", slots: "Empty slots", budget: "Refill budget" }).map(([part, name]) => button(name, () => api("DELETE", `/v1/devices/${view.phone}/${part}`).then(refreshPhones))));
+	$("search").placeholder = `Search ${some(known.counters.devices, "phone")}`;
+	drawPolicies();
 }
 
 // The top bar and the drawer.
@@ -263,7 +279,7 @@ function showClock(changes) {
 	clockSeen = performance.now();
 	const { mode, rate, next } = clock;
 	page.isVirtual = mode === "virtual";
-	$("clock-tools").hidden = $("tool-checkpoints").hidden = !page.isVirtual;
+	$("clock-tools").hidden = $("clock-more").hidden = $("tool-checkpoints").hidden = !page.isVirtual;
 	$("rate").value = rate;
 	set("next", next ? `next: ${next.what} ${hms(next.at)}` : "next", h("kbd", "n"));
 	$("next").disabled = !next;
@@ -285,11 +301,11 @@ const advance = (step) => attempt(async () => {
 	await Promise.all([refreshPhones(), loadClock()]);
 });
 function drawTop() {
-	const state = !online ? "off" : view.at ? "at" : frozen ? "paused" : "live";
+	const state = !online ? "off" : view.at ? "at" : frozen ? "paused" : "live", { balance = "", addsUp } = known.counters, sum = balance.replace(/\d+/g, (n) => number(+n));
 	$("pill").className = state;
 	set("pill", { off: "not connected", at: `looking at ${hms(view.at)}` }[state] ?? state);
-	const { balance = "", addsUp } = known.counters;
-	set("light", `${balance.replace(/\d+/g, (n) => number(+n))} `, h(addsUp ? "b.good" : "b.bad", addsUp ? "✓" : "✗"));
+	$("light").ariaLabel = `${sum}: ${addsUp ? "adds up" : "does not add up"}. Charts`;
+	set("light", h("span", `${sum} `), h(addsUp ? "b.good" : "b.bad", addsUp ? "✓" : "✗"));
 }
 function setPaused(paused) {
 	frozen = paused && { entries: [...entries()], now: now() };
@@ -331,7 +347,7 @@ async function listen() {
 			}
 		}
 	} catch (error) {
-		if (error.status === 401) return $("sign-in").showModal();
+		if (error.status === 401) return signIn();
 		if (error.status === 410) await load().catch(() => {});
 	}
 	if (signal.aborted) return;
@@ -349,6 +365,12 @@ document.onvisibilitychange = resume;
 
 // Starting.
 
+// Refusals name no app; the requests that are kept do.
+async function loadRefused() {
+	for (const refusal of (await get("/v1/refusals", { limit: 100 })).refusals.reverse()) addRefusal(refusal);
+	for (const sent of await requestsOf({ limit: 100 })) known.lives.get(sent.uniqueId)?.refusal && addRequest(sent);
+	dirty("lanes", "table");
+}
 async function loadHistory(device) {
 	for (const life of (await get("/v1/notifications", { device, limit: 300 })).notifications.reverse()) {
 		await breathe();
@@ -359,8 +381,7 @@ async function loadHistory(device) {
 async function load() {
 	const found = await get("/v1/overview");
 	if (started && page.overview.epoch !== found.epoch) {
-		known.lives.clear();
-		known.changes.clear();
+		[known.lives, known.changes, known.requests, known.names].map((map) => map.clear());
 		known.entries = [];
 		known.links = [];
 		goLive();
@@ -371,21 +392,29 @@ async function load() {
 	known.counters = { ...found, ...found.counters };
 	cursor = found.cursor;
 	showClock({ now: found.now, rate: found.rate, mode: found.clock });
-	policies = (await get("/v1/policy")).known;
-	known.refusals = (await get("/v1/refusals")).refusals;
+	page.policies = (await get("/v1/policy")).known;
 	await loadHistory();
+	await loadRefused();
+	await loadFiltered();
 	if (started) await Promise.all([refreshPhones(), loadClock(), loadPush()]);
 }
 async function start() {
 	try {
 		await load();
 	} catch (error) {
-		if (error.status === 401) return $("sign-in").showModal();
+		if (error.status === 401) return signIn();
 		toast(error.message);
 		return setTimeout(start, 3000);
 	}
 	started = true;
+	body.classList.add("started");
 	[resume, phoneChosen, loadPush].map(attempt);
+}
+// The page asks for a token that it does not have, and says so when the one it has is wrong.
+function signIn() {
+	$("sign-wrong").hidden = !sessionStorage.getItem("token");
+	$("sign-token").value = "";
+	if (!$("sign-in").open) $("sign-in").showModal();
 }
 setInterval(tick, 250);
 setInterval(() => {
@@ -415,14 +444,16 @@ function showView(name) {
 }
 const toggle = (tool) => go({ tool: view.tool === tool ? "" : tool });
 const KEYS = {
-	"?": ["these keys", () => $("help").showModal()], "/": ["search phones", () => $("search").focus(showView("phones"))],
+	"?": ["these keys", () => $("help").showModal()], "/": ["find a push, a phone, a text", () => $("find").focus(showView("time"))],
 	j: ["next row", () => move(1)], k: ["row before", () => move(-1)], Enter: ["open the push", () => $("push").focus(showView("push"))],
 	" ": ["pause, go on", () => setPaused(!frozen)], ArrowLeft: ["a step back in time", () => step(-1)], ArrowRight: ["a step on", () => step(1)],
 	n: ["to the next timer", () => $("next").checkVisibility() && $("next").click()], c: ["compose", () => toggle("compose")],
-	r: ["record, stop recording", toggleRecording], Escape: ["close, or back to live", () => (view.tool ? go({ tool: "" }) : goLive())],
+	r: ["record, stop recording", toggleRecording], Escape: ["close, or back to live", () => (view.tool ? go({ tool: "" }) : view.zoom ? go({ zoom: "" }) : goLive())],
 };
 document.onkeydown = (event) => {
 	const { key, target } = event, isEscape = key === "Escape";
+	const opener = /^( |Enter)$/.test(key) && target.closest("[data-zoom]");
+	if (opener) return event.preventDefault(go({ zoom: opener.dataset.zoom }));
 	if (!KEYS[key] || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
 	if (!isEscape && (!$("keys-on").checked || target.matches("input, select, textarea") || (target.matches("button, a") && /^( |Enter)$/.test(key)))) return;
 	event.preventDefault();
@@ -430,9 +461,11 @@ document.onkeydown = (event) => {
 	KEYS[key][1]();
 };
 document.onclick = (event) => {
-	const link = event.target.closest("a[href^='#']"), push = event.target.closest("[data-push]")?.dataset.push;
+	const link = event.target.closest("a[href^='#']"), push = event.target.closest("[data-push]")?.dataset.push, opener = event.target.closest("[data-zoom]");
+	if (opener) return go({ zoom: opener.dataset.zoom });
+	if (!event.target.closest("header")) body.classList.remove("clock-open");
 	if (event.metaKey || event.ctrlKey || event.shiftKey || !(link || push)) return;
-	if (push) event.preventDefault(go({ push }));
+	if (push && !link) event.preventDefault(go({ push }));
 	showView(link?.matches(".phone") ? "time" : "push");
 };
 set("key-list", pairs(KEYS).map(([key, [does]]) => [h("dt", h("kbd", { " ": "Space", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc" }[key] ?? key)), h("dd", does)]));
@@ -447,10 +480,12 @@ $("pill").onclick = () => (view.at || frozen ? goLive() : setPaused(true));
 $("advance").onclick = ({ target }) => target.value && advance({ by: target.value });
 $("next").onclick = () => advance({ next: true });
 $("rate").onchange = ({ target }) => attempt(() => api("PATCH", "/v1/clock", { rate: Number(target.value) }).then(showClock));
-$("policy").onchange = ({ target: { value: policy } }) => attempt(() =>
-	api(policy ? "PUT" : "DELETE", view.phone ? `/v1/devices/${view.phone}/policy` : "/v1/policy", policy ? { policy } : null).finally(refreshPhones));
+$("first").onclick = () => toggle("compose");
 $("light").onclick = () => toggle("charts");
-$("span").onchange = ({ target }) => go({ span: target.value }, true);
+$("span").onchange = ({ target }) => go({ span: target.value, zoom: "" }, true);
+$("axis").onchange = ({ target }) => go({ axis: target.value }, true);
+$("clock-more").onclick = () => $("clock-more").ariaExpanded = String(body.classList.toggle("clock-open"));
+$("search").onkeydown = (event) => event.key === "ArrowDown" && $("phone-list").firstElementChild?.focus();
 const turn = (to) => later("search", refreshPhones, 150, pages = to);
 $("search").oninput = () => turn([""]);
 $("page-back").onclick = () => turn(pages.slice(0, -1));

@@ -1,11 +1,12 @@
-// The drawer's tools, the copies of one push, and the export of a run.
+// The drawer's tools, and the export of a run.
 
-import { $, api, attempt, button, capital, hms, day, download, entries, get, h, keep, known, number, pairs, whyOf, request, s, set, shortId, shortTopic, toast, wordOf } from "./kit.js";
+import { $, api, attempt, button, capital, hms, day, download, get, h, known, number, pairs, policyName, whyOf, request, s, set, some, toast, wordOf } from "./kit.js";
 import { drawLanes } from "./lanes.js";
+import { HEADERS, PAYLOADS } from "./push.js";
 import { page, view } from "./cockpit.js";
 
-export const TOOLS = { compose, faults, refusals, recordings, checkpoints, token, charts, lock };
-export const titleOf = (tool) => ({ token: "Token check", lock: "Lock screen" })[tool] ?? capital(tool);
+export const TOOLS = { compose, faults, recordings, checkpoints, token, charts };
+export const titleOf = (tool) => ({ token: "Token check" })[tool] ?? capital(tool);
 let open, refresh;
 
 export function showTool(name) {
@@ -18,7 +19,7 @@ export function showTool(name) {
 	open = name;
 	if (refresh) attempt(refresh);
 }
-const field = (label, kind, more) => h("label", label, h(kind, { spellcheck: "false", ...more }));
+const field = (label, kind, more, kids) => h("label", label, h(kind, { spellcheck: "false", autocomplete: "off", ...more }, kids));
 const list = (items, none) => (items[0] ? h("ul", items.map((item) => h("li.row", item))) : none);
 // Named things of the relay, what there is to say and do about each, and what makes another.
 const change = (...call) => api(...call).then(() => refresh());
@@ -30,10 +31,8 @@ function shelf(body, kind, rowOf, ...maker) {
 }
 const verdict = (good, text) => h(good ? "b.good" : "b.bad", `${good ? "✓" : "✗"} ${text} `);
 const warn = (text) => h("p.warn", `⚠ ${text}`);
-const PAYLOADS = { silent: { aps: { "content-available": 1 } }, visible: { aps: { alert: "Dinner?" } } };
-const HEADERS = { silent: { "apns-push-type": "background", "apns-priority": "5" }, visible: { "apns-push-type": "alert", "apns-priority": "10" } };
 function compose(body) {
-	const fields = [field("To, a device or token", "input#c-to"), field("App", "input#c-app"), field("Headers", "textarea#c-headers", { rows: 3 }), field("Payload", "textarea#c-payload", { rows: 6 })];
+	const fields = [field("To: name or id of a phone, or a token", "input#c-to"), field("App", "input#c-app"), field("Headers", "textarea#c-headers", { rows: 3 }), field("Payload", "textarea#c-payload", { rows: 6 })];
 	const [to, app, head, text] = fields.map(({ control }) => control), says = h("div#c-lint"), answer = h("p#c-answer", { role: "status" });
 	const draft = () => ({ headers: Object.fromEntries(head.value.trim().split("\n").map((line) => line.split(/\s*:\s*/, 2))), payload: JSON.parse(text.value) });
 	let timer, told;
@@ -53,7 +52,6 @@ function compose(body) {
 		let last;
 		do {
 			last = await api("POST", "/v1/push", { to: to.value.trim(), ...(app.value && { topic: app.value.trim() }), ...push });
-			keep(known.sent, last.uniqueId, push, 300);
 		} while (last.status === 200 && --count);
 		set(answer, verdict(last.status === 200, `${last.status} ${last.reason ?? ""}`), last.message ?? page.pushLink(last.uniqueId));
 	}
@@ -75,10 +73,48 @@ function compose(body) {
 	};
 }
 
+// What can go wrong on purpose, by place: what it does, and in which values. A length is typed, `true` needs none.
+const REASONS = ["ServiceUnavailable", "TooManyRequests", "InternalServerError", "Unregistered", "BadDeviceToken", "ExpiredProviderToken", "InvalidProviderToken",
+	"PayloadTooLarge", "DeviceTokenNotForTopic", "TopicDisallowed", "Shutdown"];
+const DOES = { provider: { answer: REASONS, delay: "2s", drop: true, reset: true }, connection: { goaway: ["once", "twice", "bare"], reset: true, halfClose: true, blackhole: true, stall: "5s" },
+	delivery: { delay: "2s", drop: true, duplicate: true, reset: true }, journal: { failWrite: true, delay: "2s" } };
+const READY = { "503 three times": ["provider", "answer", "ServiceUnavailable", 3], "429 for all": ["provider", "answer", "TooManyRequests"], "410 once": ["provider", "answer", "Unregistered", 1],
+	"Answers late": ["provider", "delay", "2s"], "GOAWAY once": ["connection", "goaway", "once", 1], "Line to the phone drops": ["delivery", "drop", true, 1], "Delivered twice": ["delivery", "duplicate", true, 1], "Journal fails": ["journal", "failWrite", true, 1] };
 function faults(body) {
-	const name = field("Name", "input", { value: "flaky" }), text = field("Fault", "textarea", { rows: 4, value: JSON.stringify({ at: "provider", do: { answer: "ServiceUnavailable" }, when: { skip: 2, times: 3 } }, null, 1) });
-	return shelf(body, "faults", (fault) => [`at ${fault.at}: ${pairs(fault.do).flat().join(" ")}`, h("span.dim", `seen ${number(fault.seen)}, hit ${number(fault.hit)}`)],
-		name, text, button("Add", () => change("PUT", `/v1/faults/${name.control.value}`, JSON.parse(text.control.value))));
+	const choice = (label, id, values) => field(label, `select#x-${id}`, { spellcheck: null, autocomplete: null }, values.map((value) => h("option", { value }, value)));
+	const name = field("Name", "input#x-name", { value: "flaky" }), at = choice("Where", "at", Object.keys(DOES)), does = choice("What", "do", []), value = h("div"), app = field("Only of app", "input#x-app", { placeholder: "all apps" });
+	const count = (label, id, more) => field(label, `input#x-${id}`, { type: "number", min: 0, spellcheck: null, ...more }), skip = count("Let pass first", "skip", { placeholder: 0 }), times = count("So often", "times", { min: 1, placeholder: "always" });
+	const chance = count("In percent of cases", "chance", { min: 1, max: 100, placeholder: 100 }), lasts = field("For", "input#x-for", { placeholder: "until deleted" }), says = h("p.bad", { role: "status" });
+	let worth;
+	function drawValue(wanted) {
+		const values = DOES[at.control.value][does.control.value];
+		worth = values === true ? null : Array.isArray(values) ? choice("Which", "value", values) : field("How long", "input#x-value", { value: values });
+		set(value, worth ?? "");
+		if (worth && wanted) worth.control.value = wanted;
+	}
+	function drawDoes(wanted, wantedValue) {
+		set(does.control, Object.keys(DOES[at.control.value]).map((value) => h("option", { value }, value)));
+		if (wanted) does.control.value = wanted;
+		drawValue(wantedValue);
+	}
+	at.control.onchange = () => drawDoes();
+	does.control.onchange = () => drawValue();
+	const pick = (ready, [place, what, value, often = ""]) => {
+		at.control.value = place;
+		times.control.value = often;
+		name.control.value = ready.toLowerCase().replace(/[^a-z0-9]+/g, "-");
+		drawDoes(what, value);
+	};
+	async function add() {
+		const of = ({ control }) => control.value.trim(), number = (field) => Number(of(field)) || undefined, topic = of(app);
+		const when = { skip: number(skip), times: number(times), probability: number(chance) / 100 || undefined };
+		set(says);
+		await change("PUT", `/v1/faults/${encodeURIComponent(of(name))}`, { at: of(at), do: { [of(does)]: worth ? of(worth) : true }, match: topic ? { topic } : {}, when, for: of(lasts) || undefined }).catch(({ message }) => set(says, message));
+	}
+	drawDoes();
+	const form = h("form", { "aria-label": "A fault", onsubmit: (event) => event.preventDefault(attempt(add)) }, h("div.fields", name, at, does, value, app, times, skip, chance, lasts), h("button", "Add"), says);
+	return shelf(body, "faults", (fault) => [h("span", `at ${fault.at}: ${pairs(fault.do).flat().filter((word) => word !== true).join(" ")}${fault.match?.topic ? ` of ${fault.match.topic}` : ""}${fault.times ? `, ${some(fault.times, "time")}` : ""}`), h("span.dim", `seen ${number(fault.seen)}, hit ${number(fault.hit)}`)],
+		h("div.row", { role: "group", "aria-label": "Ready to use" }, pairs(READY).map(([ready, parts]) => button(ready, () => pick(ready, parts)))), form);
 }
 
 function checkpoints(body) {
@@ -87,10 +123,6 @@ function checkpoints(body) {
 		await change("POST", `${path}/restore`, {});
 		toast(`Back at ${name}, ${hms(at)}`);
 	}, name)], name, button("Save", () => change("PUT", `/v1/checkpoints/${name.control.value}`, {})));
-}
-
-function refusals(body) {
-	return () => set(body, list(known.refusals.map(({ time, status, reason, cause, topic }) => [hms(time), h("b", `${status} ${reason}`), cause, topic]), "Nothing was refused."));
 }
 
 export const toggleRecording = () => attempt(async () => {
@@ -127,31 +159,6 @@ function charts(body) {
 	}));
 }
 
-function lock(body) {
-	return () => {
-		const time = view.at || page.now(), pushes = entries().filter(({ life, step, t }) => life.device === view.phone && life.kind === "visible" && step.step === "sent" && t <= time).slice(-4).reverse();
-		set(body, view.phone ? h("div.screen", h("b", hms(time, false)), day(time), pushes.map(({ life, t }) => {
-			const alert = (life.payload ?? known.sent.get(life.uniqueId)?.payload)?.aps?.alert;
-			return h("p", h("small", `${shortTopic(life.topic)}, ${hms(t, false)}`), alert?.title && h("strong", alert.title), alert?.body ?? (alert?.at ? alert : `Push ${shortId(life.uniqueId)}, text unknown`));
-		})) : "Choose a phone first.");
-	};
-}
-
-// One push as something to paste.
-
-const curl = (path, body) => `curl -s ${location.origin}${path} \\\n  -H "authorization: bearer $(cat .pushrelay/admin.token)" \\\n  -H 'content-type: application/json' \\\n  -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`;
-const sentAs = ({ uniqueId, kind, payload }) => ({ headers: HEADERS[kind], payload: payload ?? PAYLOADS[kind], ...known.sent.get(uniqueId) });
-export const copies = {
-	Link: ({ uniqueId }) => `${location.origin}/#push=${uniqueId}`,
-	curl: (life) => curl("/v1/push", { to: life.token, ...sentAs(life) }),
-	"Wait call": ({ uniqueId }) => curl("/v1/wait", { expect: { what: "delivered", push: uniqueId }, ...(page.isVirtual && { within: "1h", advance: true }), timeout: "10s" }),
-	Scenario(life) {
-		const app = shortTopic(life.topic), { step, via } = life.entries.at(-1)?.step ?? { step: "received" }, { headers, payload } = sentAs(life);
-		return JSON.stringify({ title: `Push ${shortId(life.uniqueId)}`, length: "3h", phones: [{ name: "phone", apps: [{ name: app }] }],
-			events: [{ at: "5m", push: { name: "one", to: `phone/${app}`, type: headers["apns-push-type"], payload } }], expect: [{ expect: { what: step, push: "one", why: via } }] }, null, 2);
-	},
-};
-
 // A run as one file: nothing in it runs or loads anything.
 
 export function exportRun() {
@@ -159,7 +166,7 @@ export function exportRun() {
 	const doc = document.implementation.createHTMLDocument(title);
 	doc.documentElement.lang = "en";
 	doc.head.append(h("meta", { charset: "utf-8" }), h("style", [...document.styleSheets[0].cssRules].map(({ cssText }) => cssText), "body{display:block;height:auto;margin:24px}"));
-	doc.body.append(h("h1", title), h("p", `Policy ${page.overview.policy}. ${$("light").textContent}. Times are UTC.`),
+	doc.body.append(h("h1", title), h("p", `Policy ${policyName(page.overview.policy)}. ${$("light").textContent}. Times are UTC.`),
 		h("div#lanes", drawLanes({ ...lanes, entries: all, width: 1360 })), $("legend").cloneNode(true),
 		h("table", h("tbody", all.toReversed().map((entry) => h("tr", [hms(entry.t), entry.life.uniqueId, entry.life.device, entry.life.topic, wordOf(entry), whyOf(entry)].map((text) => h("td", text)))))));
 	download("push-relay.html", "<!doctype html>\n" + doc.documentElement.outerHTML, "text/html");

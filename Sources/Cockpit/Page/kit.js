@@ -40,25 +40,39 @@ export function reconcile(parent, items, keyOf, make, update) {
 export const hms = (ms, seconds = true) => new Date(ms).toISOString().slice(11, seconds ? 19 : 16);
 export const day = (ms) => new Date(ms).toISOString().slice(0, 10);
 export const number = (value) => (value ?? 0).toLocaleString("en-US");
+export const some = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
+// A length of time as one would say it: at most two units.
+const UNITS = [["d", 86400e3], ["h", 3600e3], ["min", 60e3], ["s", 1e3], ["ms", 1]];
+export function lengthOf(ms) {
+	const first = UNITS.findIndex(([, size]) => ms >= size || size === 1), [unit, size] = UNITS[first], [smaller, rest] = UNITS[first + 1] ?? [unit, size], whole = Math.floor(ms / size), more = Math.floor(ms % size / rest);
+	return `${whole} ${unit}${more && whole < 10 ? ` ${more} ${smaller}` : ""}`;
+}
+export const STAMP = /\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)(\.\d+)?Z/g;
 export const shortId = (id) => id && "#" + (id.split("-").pop().replace(/^0+/, "").slice(-6) || "0");
+export const joined = (...parts) => parts.filter(Boolean).join(", ");
 export const capital = (text) => text[0].toUpperCase() + text.slice(1);
 export const shortTopic = (topic) => topic.split(".").pop();
+export const nameOf = (device) => known.names.get(device) || device.slice(0, 8);
+
+const partName = (limit) => (limit ? `${limit.count} per ${limit.per}` : "no limit");
+export const policyName = (policy) => (policy?.app || policy?.device ? `app ${partName(policy.app)}, phone ${partName(policy.device)}` : policy ?? "");
 
 // The admin API.
 export async function request(method, path, body, more = {}) {
 	const headers = { authorization: `bearer ${sessionStorage.getItem("token")}`, ...(body && { "content-type": "application/json" }), ...more.headers };
 	const response = await fetch(path, { method, body: body && JSON.stringify(body), cache: "no-store", ...more, headers });
 	if (response.ok) return response;
-	const { status } = response, { message = `the relay answered ${status}` } = await response.json().catch(() => ({}));
-	throw Object.assign(new Error(message), { status });
+	const { status } = response, { reason, message = `the relay answered ${status}` } = await response.json().catch(() => ({}));
+	throw Object.assign(new Error(message), { status, reason });
 }
 export const api = async (...call) => JSON.parse((await (await request(...call)).text()) || "null");
 export const get = (path, query = {}) => api("GET", `${path}?${new URLSearchParams(pairs(query).filter(([, value]) => value))}`.replace(/\?$/, ""));
+// Requests as they were sent; none of a relay that keeps none.
+export const requestsOf = (query) => get("/v1/requests", query).then(({ requests }) => requests, () => []);
 let toastTimer;
 export function toast(text) {
-	set("toast", text);
-	set("live", text);
 	$("toast").hidden = false;
+	set("toast", text);
 	clearTimeout(toastTimer);
 	toastTimer = setTimeout(() => ($("toast").hidden = true), 5000);
 }
@@ -73,12 +87,12 @@ export function download(name, content, type) {
 
 // What is known. Bounded: the oldest goes, and the page says so.
 const MOST_LIVES = 4000, MOST_ENTRIES = 5000;
-export const known = { lives: new Map(), entries: [], links: [], changes: new Map(), refusals: [], stats: [], sent: new Map(), counters: {}, skipped: 0 };
+export const known = { lives: new Map(), entries: [], links: [], changes: new Map(), names: new Map(), topics: new Map(), requests: new Map(), statuses: new Set(), stats: [], counters: {}, skipped: 0 };
 let order = 0, sorted = true;
 
 // What is further down is shown when marks do not fit.
 export const LEGEND = { direct: "silent, sent", visible: "visible, sent", connect: "sent on connect", resend: "sent again", replaced: "replaced",
-	refill: "sent on refill", away: "held, phone away", held: "held", ride: "rode along", expired: "expired, dropped", fault: "fault", change: "limits changed" };
+	refill: "sent on refill", away: "held, phone away", held: "held", ride: "rode along", expired: "expired, dropped", fault: "fault", change: "limits changed", refused: "refused" };
 const CHANGES = { budget: "budget filled", emptied: "slots emptied", policy: "policy", forgotten: "forgotten" };
 function markOf({ step, reason, via }, kind) {
 	if (step === "fault") return step;
@@ -92,9 +106,10 @@ export function wordOf({ mark, step }) {
 	if (mark === "expired") return step.reason === mark ? mark : "dropped";
 	return { direct: "sent", visible: "sent", away: "held" }[mark] ?? LEGEND[mark];
 }
-export function whyOf({ mark, step: { limit, reason, until, carriedBy, carrier: word, replacedBy, via, fault, policy, device, topic } }) {
+export function whyOf({ mark, life, step: { limit, reason, until, carriedBy, carrier: word, replacedBy, via, fault, policy, device, topic } }) {
 	const carrier = known.lives.get(carriedBy);
-	if (mark === "change") return [policy, topic ?? (device ? "this phone" : "all phones")].filter(Boolean).join(", ");
+	if (mark === "change") return joined(policyName(policy), topic ?? (device ? "this phone" : "all phones"));
+	if (mark === "refused") return `${life.refusal.status} ${life.refusal.reason}: ${life.refusal.cause ?? life.refusal.message ?? ""}`;
 	if (fault) return `${fault}: ${reason}`;
 	if (mark === "held") return `${(limit ?? reason).replaceAll("-", " ")}, ${until ? `until ${hms(until)}` : "no time frees it"}`;
 	if (carriedBy) return `with ${shortId(carriedBy)}${carrier ? `, ${carrier.kind}, ${shortTopic(carrier.topic)}` : ""}`;
@@ -114,12 +129,48 @@ export function addStep(data) {
 		const { uniqueId, id, topic, kind, device, token } = data;
 		life = { uniqueId, id, topic, kind, device, token, steps: [], entries: [] };
 		keep(known.lives, uniqueId, life, MOST_LIVES);
+		keep(known.topics, topic, true, 500);
 	}
 	if (life.steps.some((step) => ["time", "step", "via", "reason", "outcome"].every((key) => step[key] === data[key]))) return null;
 	life.steps.push(data);
 	const mark = markOf(data, life.kind);
 	return mark ? enter(life, mark, data) : null;
 }
+// A refused request is a life of one step. What is known of it besides comes with the request, if that is kept.
+export function addRefusal({ time, uniqueId, ...refusal }) {
+	if (known.lives.has(uniqueId)) return null;
+	const life = { uniqueId, id: "", topic: "", kind: "", device: "", token: "", steps: [{ time, step: "refused", text: `refused: ${refusal.status} ${refusal.reason}` }], entries: [], refusal };
+	keep(known.lives, uniqueId, life, MOST_LIVES);
+	known.statuses.add(String(refusal.status));
+	addRequest(known.requests.get(uniqueId));
+	return enter(life, "refused", life.steps[0]);
+}
+// A request as it was sent; of a refused one it says whose it would have been.
+export function addRequest(request) {
+	if (!request) return null;
+	const { uniqueId, id, topic, kind, device, token } = request;
+	keep(known.requests, uniqueId, request, 500);
+	let life = known.lives.get(uniqueId);
+	if (!life && request.status > 299) {
+		addRefusal({ cause: request.message, peer: request.connection.peer, ...request });
+		life = known.lives.get(uniqueId);
+	}
+	if (!life) return null;
+	if (life.refusal) {
+		for (const [key, value] of pairs({ id, topic, kind, device, token })) life[key] = value || life[key];
+		if (topic) keep(known.topics, topic, true, 500);
+	}
+	life.request = request;
+	return life;
+}
+// How far a push is, or how it has ended.
+export function stateOf({ refusal, steps }) {
+	if (refusal) return "refused";
+	const last = steps.findLast(({ step }) => STATES[step]) ?? { step: "received" };
+	return last.step === "discarded" && STATES[last.reason] ? last.reason : last.step;
+}
+export const STATES = { received: "just received", restored: "restored", stored: "held", sent: "sent, not acknowledged", delivered: "delivered",
+	replaced: "replaced", expired: "expired", discarded: "dropped otherwise", refused: "refused" };
 // What somebody changed has a lane of its own. A budget's use is a push's; that it was the last is not.
 export function addChange(data) {
 	const { time, device, what, topic, policy, remaining } = data, key = [time, device, what, topic, policy].join();
@@ -146,5 +197,5 @@ export function addLife({ steps, ...life }) {
 	const mine = known.lives.get(life.uniqueId);
 	mine.entries.sort(byTime);
 	mine.steps.sort((a, b) => a.time - b.time);
-	return Object.assign(mine, life);
+	return Object.assign(mine, { waits: null }, life);
 }

@@ -1,34 +1,55 @@
-// Pushes over time, a lane for each app, as SVG. Wide: time goes right. Narrow: time goes down.
+// Pushes over time, a lane for each app, as SVG. Wide: time goes right, or the order where marks would pile up. Narrow: down.
 
-import { LEGEND, hms, h, known, number, pairs, s, shortId, shortTopic, whyOf, wordOf } from "./kit.js";
+import { LEGEND, hms, h, known, lengthOf, nameOf, number, pairs, s, shortId, shortTopic, some, whyOf, wordOf } from "./kit.js";
 
-const LEFT = 96, MOST_MARKS = 240;
+const LEFT = 96, MOST_MARKS = 240, PITCH = 26;
 const RANK = Object.keys(LEGEND);
 const SPANS = [1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 240, 720, 1440, 10080].map((minutes) => minutes * 60e3);
 const TICKS = [5, 10, 30, 60, 300, 600, 1800, 3600, 10800, 21600, 86400].map((seconds) => seconds * 1e3);
 const PATHS = { visible: "M-7-4q0-3 3-3h8q3 0 3 3v8q0 3-3 3h-8q-3 0-3-3z", ride: "M0-9L9 0L0 9L-9 0Z", refill: "M0-8L8 6L-8 6Z", connect: "M-6-6h12v6l-6 6l-6-6z",
-	replaced: "M-5-5L5 5M5-5L-5 5", expired: "M-6-6h12v12h-12zM-6 6L6-6", resend: "M6 0A6 6 0 1 1 2-5.6M2-9L2-2L7-5", fault: "M2-9L-6 2H0L-2 9L6-2H0Z", change: "M-5 9V-8H6L3-4L6 0H-5" };
+	replaced: "M-5-5L5 5M5-5L-5 5", expired: "M-6-6h12v12h-12zM-6 6L6-6", resend: "M6 0A6 6 0 1 1 2-5.6M2-9L2-2L7-5", fault: "M2-9L-6 2H0L-2 9L6-2H0Z", change: "M-5 9V-8H6L3-4L6 0H-5",
+	refused: "M-3.5-8.5h7l5 5v7l-5 5h-7l-5-5v-7zM-4 0h8" };
 
 const shape = (mark) => (PATHS[mark] ? s(`path.shape.${mark}`, { d: PATHS[mark] }) : s(`circle.shape.${mark}`, { r: 6.5 }));
-export const icon = (mark) => s("svg", { viewBox: "-10 -9 20 18", "aria-hidden": true }, shape(mark));
+export const icon = (mark) => s("svg", { viewBox: "-10 -10 20 20", "aria-hidden": "true" }, shape(mark));
 export const legend = () => pairs(LEGEND).map(([mark, text]) => h("span", icon(mark), text));
 
 const cut = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
-const words = (x, y, text, kind = "", anchor = "start") => s("text" + kind, { x, y, "text-anchor": anchor }, text);
+const words = (x, y, text, kind = "", anchor = "start") => s("text" + kind, { x, y, "text-anchor": anchor === "start" ? null : anchor }, text);
 const line = (kind, x1, y1, x2, y2) => s("line." + kind, { x1, y1, x2, y2 });
-const group = (kind, x, y, ...kids) => s("g" + kind, { transform: `translate(${x} ${y})` }, ...kids);
-const picture = (width, height, about, ...kids) => s("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": `${about}. The table below has the same.` }, ...kids);
-const laneOf = ({ life }) => life.topic + life.kind;
-const nextOf = (entry) => entry.life.entries[entry.life.entries.indexOf(entry) + 1];
+const group = (kind, x, y, ...kids) => s("g" + kind, { transform: `translate(${x.toFixed(1)} ${y})` }, ...kids);
+const picture = (width, height, about, ...kids) => s("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "group", "aria-label": `${about}. The table below has the same.` }, ...kids);
+const opens = (from, to, about) => ({ "data-zoom": `${from}-${to}`, role: "button", tabindex: 0, "aria-label": about });
+const topicOf = ({ life, mark }) => (mark === "refused" ? mark : life.topic);
+const laneOf = (entry) => topicOf(entry) + (entry.mark === "refused" ? "silent" : entry.life.kind);
 const isHeld = ({ mark }) => mark === "held" || mark === "away";
 const waitKind = (next) => (next?.step.step === "discarded" ? "wait.ended" : "wait");
 // The mark of the push that carried this one.
 const carrierOf = ({ step, t }) => known.lives.get(step.carriedBy)?.entries.find((entry) => entry.t === t && entry.step.step === "sent");
 const arc = ({ life, step }, d, ...kids) => s("g.arc-group", { "data-from": life.uniqueId, "data-to": step.carriedBy }, s("path.arc", { d }), ...kids);
 
+// Labels do not overlap: who asks first has the place, and who finds none is left out.
+const pen = new OffscreenCanvas(1, 1).getContext("2d");
+function labels(right) {
+	const taken = [];
+	function put(parent, x, y, text, kind = "", anchor = "middle") {
+		pen.font = `${kind ? 600 : 400} 11px system-ui, "DejaVu Sans", sans-serif`;
+		const wide = pen.measureText(text).width + 4, half = wide / 2;
+		if (anchor === "middle") x = Math.min(x, right - half);
+		const left = x - (anchor === "middle" ? half : anchor === "end" ? wide : 0) - 2, top = y - 10, end = left + wide + 2, bottom = y + 3;
+		if (!text || taken.some(([x1, y1, x2, y2]) => left < x2 && x1 < end && top < y2 && y1 < bottom)) return false;
+		taken.push([left, top, end, bottom]);
+		parent.append(words(x, y, text, kind, anchor));
+		return true;
+	}
+	return { put, block: (x, y) => taken.push([x - 9, y - 9, x + 9, y + 9]) };
+}
+
 function markGroup(items, x, y, push, ...kids) {
-	const entry = items.reduce((best, item) => (RANK.indexOf(item.mark) > RANK.indexOf(best.mark) ? item : best)), { life: { uniqueId, kind, topic }, mark, t } = entry;
-	return group(".mark", x, y, { "data-push": uniqueId || null }, s("title", `${hms(t)} ${uniqueId && `${kind} ${shortId(uniqueId)}, ${topic}: `}${wordOf(entry)}, ${whyOf(entry)}`),
+	const entry = items.reduce((best, item) => (RANK.indexOf(item.mark) > RANK.indexOf(best.mark) ? item : best)), { life: { uniqueId, kind, topic, device }, mark, t } = entry;
+	const many = items[1] && `${number(items.length)} marks, ${hms(items[0].t)} to ${hms(items.at(-1).t)}: open`;
+	const about = many || `${hms(t)} ${uniqueId && `${kind} ${shortId(uniqueId)}, ${topic || "no app"}${device && `, ${nameOf(device)}`}: `}${wordOf(entry)}, ${whyOf(entry)}`;
+	return group(".mark", x, y, many ? opens(items[0].t, items.at(-1).t, many) : { "data-push": uniqueId || null }, s("title", about),
 		push && items.some((item) => item.life.uniqueId === push) && s("circle.ring", { r: 12 }), s("rect.hit", { x: -11, y: -20, width: 22, height: 32 }), shape(mark), ...kids);
 }
 
@@ -54,125 +75,212 @@ export function bars(entries, X, base, height) {
 }
 
 // From when to when. Without a chosen span: what holds the last marks, and when held ones may go.
-function windowOf({ entries, now, at, span, phone }) {
-	const end = at || now, last = entries.findLastIndex(({ t }) => t <= end), oldest = entries[Math.min(last, Math.max(0, last - 29))]?.t ?? end;
-	const future = phone && !at ? Math.max(0, ...entries.slice(-100).map((entry) => (isHeld(entry) && !nextOf(entry) ? (entry.step.until ?? 0) - now : 0))) : 0;
+function windowOf({ entries, end, span, held, untilOf }) {
+	const oldest = entries[Math.max(0, entries.length - 30)]?.t ?? end, future = Math.max(0, ...held.map((entry) => (untilOf(entry) ?? 0) - end));
 	span ||= SPANS.find((size) => size >= Math.max(end - oldest, future * 1.4)) ?? SPANS.at(-1);
-	return { from: end - span * 1.04, to: end + Math.max(span * (at ? .25 : .05), future <= span && future * 1.08) };
+	return { from: end - span * 1.04, to: end + Math.max(span * .05, future <= span && future * 1.08) };
 }
 
 function topicsOf(entries, phone, most) {
 	const counts = new Map((phone?.apps ?? []).map((app) => [app.topic, 0]));
-	for (const { life } of entries) counts.set(life.topic, (counts.get(life.topic) ?? 0) + 1);
-	const topics = [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a)).slice(0, most).sort();
-	return [topics, counts.size - topics.length];
+	for (const entry of entries) counts.set(topicOf(entry), (counts.get(topicOf(entry)) ?? 0) + 1);
+	const rank = (topic) => (topic.includes(".") ? 0 : 1) + topic, topics = [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a)).slice(0, most);
+	return [topics.sort((a, b) => (rank(a) < rank(b) ? -1 : 1)), counts.size - topics.length];
 }
 
-export const drawLanes = (view) => (view.width < 560 ? drawNarrow : drawWide)(view);
+// Everything as of a moment: what came later is not there yet.
+export function drawLanes(view) {
+	const end = view.at || view.now, [first, last] = view.zoom ? view.zoom.split("-").map(Number) : [0, end];
+	const entries = view.entries.filter(({ t }) => t >= first && t <= last && t <= end);
+	const nextOf = (entry) => {
+		const next = entry.life.entries[entry.life.entries.indexOf(entry) + 1];
+		return next?.t <= end ? next : undefined;
+	};
+	const held = view.zoom ? [] : entries.slice(-1000).filter((entry) => isHeld(entry) && !nextOf(entry)).slice(-12);
+	const untilOf = ({ step, life }) => (view.at ? null : life.waits?.until) ?? step.until, rideOf = ({ life }) => (view.at ? null : life.waits?.ride?.by);
+	return (view.width < 560 ? drawNarrow : drawWide)({ ...view, entries, end, held, nextOf, untilOf, rideOf });
+}
 
+// By time: where a moment is, and marks that would touch in a lane are one.
+function axisByTime({ from, to, right, lanes, end }) {
+	const X = (t) => LEFT + (Math.max(from, Math.min(to, t)) - from) * (right - LEFT) / (to - from);
+	return { X, isTight: [...lanes.values()].some((items) => items.some(({ t }, index) => index && X(t) - X(items[index - 1].t) < 15)),
+		rowOf(items) {
+			const found = [], gap = 16;
+			for (const entry of items) {
+				const x = X(entry.t), last = found.at(-1);
+				if (last?.x > x) last.items.push(entry);
+				else found.push({ x: Math.max(x, (last?.x ?? 0) + gap), items: [entry] });
+			}
+			for (let i = found.length - 1, x = X(end); found[i]?.x > x; i--, x -= gap) found[i].x = x;
+			return found;
+		} };
+}
+// By order: a column for each moment, in a lane one mark each; what held ones wait for stands behind.
+function axisByOrder({ inside, waits, right }) {
+	let columns = [];
+	for (const entry of inside) {
+		const last = columns.at(-1), lane = laneOf(entry);
+		if (last?.t === entry.t && !last.lanes.has(lane)) last.lanes.set(lane, entry);
+		else columns.push({ t: entry.t, lanes: new Map([[lane, entry]]) });
+	}
+	const room = right - LEFT - 12, most = Math.max(4, Math.floor(room / PITCH) - waits.length * 3), earlier = columns.slice(0, -most), place = new Map();
+	columns = [...columns.slice(-most), ...waits.map((t) => ({ t }))];
+	const pitch = Math.min(60, room / (columns.length + waits.length * 2));
+	columns.forEach((column, index) => {
+		const wait = index - columns.length + waits.length;
+		column.x = LEFT + 6 + pitch * (index + .5 + (wait < 0 ? 0 : wait * 2 + 1.5));
+		for (const entry of column.lanes?.values() ?? []) place.set(entry, column.x);
+	});
+	const X = (t) => {
+		const index = columns.findLastIndex((column) => column.t <= t), column = columns[index];
+		return column ? (column.t === t ? column.x : (column.x + (columns[index + 1]?.x ?? column.x + pitch)) / 2) : LEFT;
+	};
+	return { X, columns, earlier, rowOf: (items) => items.filter((entry) => place.has(entry)).map((entry) => ({ x: place.get(entry), items: [entry] })) };
+}
+
+let wasOrder = false;
 function drawWide(view) {
-	const { entries, now, at, phone, push, width, busy } = view, { from, to } = windowOf(view);
-	const right = width - 14, X = (t) => LEFT + (Math.max(from, Math.min(to, t)) - from) * (right - LEFT) / (to - from);
-	const inside = entries.filter(({ t }) => t >= from && t <= to), [topics, more] = topicsOf(inside, phone, phone ? 12 : 7);
-	const back = s("g"), arcs = s("g"), marks = s("g"), lanes = Map.groupBy(inside, laneOf), rows = new Map(), places = new Map();
-	let y = phone ? 66 : 26;
+	const { entries, at, end, held, nextOf, untilOf, rideOf, phone, push, width, busy, span, zoom, axis: wish } = view, { from, to } = windowOf(view);
+	const right = width - 14, inside = zoom || wish === "order" && !span ? entries : entries.filter(({ t }) => t >= from && t <= to), lanes = Map.groupBy(inside, laneOf);
+	const byTime = axisByTime({ from, to, right, lanes, end }), isOrder = !!inside[0] && (!!zoom || wish === "order" || !wish && !span && (byTime.isTight || wasOrder && inside.length > 25));
+	const waits = [...new Set(held.flatMap((entry) => [untilOf(entry), rideOf(entry)]).filter((t) => t > end))].sort((a, b) => a - b).slice(0, 4);
+	const axis = isOrder ? axisByOrder({ inside, waits, right }) : byTime, { X } = axis, { put, block } = labels(width);
+	const [topics, more] = topicsOf(isOrder ? axis.columns.flatMap((column) => [...column.lanes?.values() ?? []]) : inside, phone, phone ? 12 : 7);
+	const back = s("g"), arcs = s("g"), marks = s("g"), rows = new Map(), places = new Map(), top = isOrder ? 32 : 20;
+	wasOrder = isOrder;
+	let y = top + (phone ? 46 : 6);
 	for (const topic of topics) {
 		const kinds = ["visible", "silent"].filter((kind) => kind === "silent" || lanes.has(topic + kind));
-		back.append(words(8, y + 5 + kinds.length * 25, cut(shortTopic(topic), 12), ".n"));
+		put(back, 8, y + 5 + kinds.length * 25, cut(shortTopic(topic), 12), ".n", "start");
 		for (const kind of kinds) {
 			rows.set(topic + kind, y += 27);
 			back.append(line("edge", LEFT, y, right, y));
-			if (kinds[1]) back.append(words(LEFT - 6, y + 4, kind, "", "end"));
+			if (kinds[1]) put(back, LEFT - 6, y + 4, kind, "", "end");
 			y += 27;
 		}
 		y += 4;
 	}
-	if (more) back.append(words(8, y += 14, `${more} more apps in the table`));
-	if (!topics[0]) back.append(words(LEFT + 12, y + 26, "Nothing yet. Compose sends a push."));
-	const bottom = Math.max(y + 6, 100), tick = TICKS.find((size) => (to - from) / size <= 9) ?? TICKS.at(-1);
-	for (let t = Math.ceil(from / tick) * tick; t <= to; t += tick) back.append(line("edge", X(t), 20, X(t), bottom), words(X(t), 13, hms(t, tick < 60e3), "", "middle"));
-	if (phone) connection(back, view, X);
-	if (now < to) back.append(s("rect.future", { x: X(now), y: 20, width: right - X(now), height: bottom - 20 }), right - X(now) > 44 ? words(X(now) + 4, bottom - 6, "not yet") : "");
-	if (at) back.append(line("at", X(at), 20, X(at), bottom));
+	if (more) back.append(words(8, y += 14, `${some(more, "more app")} in the table`));
+	if (!topics[0]) back.append(words(LEFT + 12, y + 26, at ? "Nothing had happened yet." : "Nothing to show."));
+	const bottom = Math.max(y + 6, 100);
+	isOrder ? orderTicks(back, axis, put, bottom) : timeTicks(back, { X, from, to, put, bottom });
+	if (phone) connection(back, view, X, top, put);
+	if (!zoom) back.append(s("rect.future", { x: X(end), y: top, width: Math.max(0, right - X(end)), height: bottom - top }));
+	if (!zoom && right - X(end) > 44) put(back, X(end) + 4, bottom - 6, "not yet", "", "start");
+	if (at) back.append(line("at", X(at), top, X(at), bottom));
 
+	const drawn = [];
 	for (const [lane, rowY] of rows) {
-		const items = lanes.get(lane) ?? [], row = place(items, X, right);
-		if (row.length > (busy ? 9 : MOST_MARKS / rows.size)) {
-			marks.append(...bars(items, X, rowY + 10, 20), words(right, rowY - 13, `${number(items.length)} marks`, "", "end"));
+		const items = lanes.get(lane) ?? [], row = axis.rowOf(items);
+		if (!isOrder && row.length > (busy ? 9 : MOST_MARKS / rows.size)) {
+			const about = `${some(items.length, "mark")}: open`;
+			marks.append(...bars(items, X, rowY + 10, 20), s("g.open", opens(items[0].t, items.at(-1).t, about), words(right, rowY - 13, about, "", "end")));
 			rows.delete(lane);
 			continue;
 		}
-		row.forEach(({ x, items }, index, all) => {
+		for (const { x, items } of row) {
 			for (const entry of items) places.set(entry, [x, rowY]);
-			const room = Math.min((all[index + 1]?.x ?? right + 30) - x, x - (all[index - 1]?.x ?? 0)), word = wordOf(items[0]);
-			const label = items[1] ? `×${items.length}` : shortId(items[0].life.uniqueId);
-			marks.append(markGroup(items, x, rowY, push, words(0, index % 2 && room < label.length * 7 + 4 ? -24 : -12, label, "", "middle"),
-				!items[1] && room > word.length * 5.6 + 8 && words(0, 21, word, "", "middle")));
-		});
+			block(x, rowY);
+			drawn.push({ x, rowY, items });
+		}
 	}
-	for (const entry of entries.slice(-1000)) {
-		if (!isHeld(entry) || !(phone || entry.life.uniqueId === push)) continue;
-		const rowY = rows.get(laneOf(entry)), next = nextOf(entry), { until } = entry.step;
-		if (entry.t > to || !rowY || next?.t < from) continue;
-		const end = next ? (places.get(next)?.[0] ?? right) - 9 : X(now), free = X(until);
-		back.append(line(waitKind(next), (places.get(entry)?.[0] ?? LEFT - 8) + 9, rowY, end, rowY));
-		if (next || at || !(until > now)) continue;
-		back.append(line("wait.ended", end, rowY, free - 8, rowY));
-		marks.append(group(".ghost", free, rowY, shape("held"), words(0, 21, `may go ${hms(until, false)}`, "", free > right - 40 ? "end" : "middle")));
+	for (const entry of inside.slice(-1000)) {
+		if (!isHeld(entry) || !(phone || held.includes(entry) || entry.life.uniqueId === push)) continue;
+		const rowY = rows.get(laneOf(entry)), next = nextOf(entry), until = untilOf(entry), ride = rideOf(entry);
+		if (!rowY || next?.t < from && !isOrder) continue;
+		const x = next ? (places.get(next)?.[0] ?? right) - 9 : X(end), free = X(until);
+		back.append(line(waitKind(next), (places.get(entry)?.[0] ?? LEFT - 8) + 9, rowY, x, rowY));
+		if (next || !(until > end)) continue;
+		back.append(line("wait.ended", x, rowY, free - 8, rowY));
+		ghost(marks, put, { x: free, y: rowY, mark: "held", end, t: until, word: "may go", about: `${shortId(entry.life.uniqueId)}, if nothing takes it along before,` });
+		if (ride > end && ride < until) ghost(marks, put, { x: X(ride), y: rowY, mark: "ride", end, t: ride, word: "or rides", about: `${shortId(entry.life.uniqueId)} goes along with the keep-alive at the latest and` });
 	}
-	const taken = [];
+	// Who is chosen has a name for certain; of the others the newest first.
+	const isMine = ({ items }) => items.some(({ life }) => life.uniqueId && life.uniqueId === push);
+	for (const { x, rowY, items } of drawn.sort((a, b) => isMine(b) - isMine(a) || b.items[0].t - a.items[0].t)) {
+		marks.append(markGroup(items, x, rowY, push));
+		put(marks, x, rowY - 12, items[1] ? `×${items.length}` : shortId(items[0].life.uniqueId));
+		put(marks, x, rowY + 21, !items[1] && wordOf(items[0]));
+	}
 	for (const [entry, [x, y1]] of [...places].sort(([a], [b]) => b.t - a.t)) {
 		const { carriedBy } = entry.step, target = carriedBy && places.get(carrierOf(entry));
 		if (!carriedBy || !(target || phone) || arcs.childElementCount > 60) continue;
 		const turn = x > right - 180 ? -1 : 1, [x2, y2] = target ?? [x, y1 + 30], down = y2 > y1 ? 1 : -1, bend = (26 + Math.min(40, Math.abs(y2 - y1) / 5)) * turn;
-		const textX = (x + x2) / 2 + bend * .8 + 6 * turn, textY = (y1 + y2) / 2 + 4;
-		const isFree = !taken.some(([x3, y3]) => Math.abs(textX - x3) < 170 && Math.abs(textY - y3) < 14);
-		if (isFree) taken.push([textX, textY]);
-		arcs.append(arc(entry, `M${x + 5 * turn} ${y1 + 6 * down}C${x + bend} ${y1 + 22 * down} ${x2 + bend} ${y2 - 22 * down} ${x2 + 6 * turn} ${y2 - 8 * down}`,
-			isFree && words(textX, textY, `rode along with ${shortId(carriedBy)}`, ".arc-text", turn > 0 ? "start" : "end")));
+		const drawn = arc(entry, `M${x + 5 * turn} ${y1 + 6 * down}C${x + bend} ${y1 + 22 * down} ${x2 + bend} ${y2 - 22 * down} ${x2 + 6 * turn} ${y2 - 8 * down}`);
+		arcs.append(drawn);
+		put(drawn, (x + x2) / 2 + bend * .8 + 6 * turn, (y1 + y2) / 2 + 4, `rode along with ${shortId(carriedBy)}`, ".arc-text", turn > 0 ? "start" : "end");
 	}
-	return picture(width, bottom, `${hms(from)} to ${hms(to)}, ${inside.length} marks in ${topics.length} lanes`, back, marks, arcs);
+	const about = `${isOrder ? "In their order, gaps named" : `${hms(from)} to ${hms(to)}`}: ${some(inside.length, "mark")} in ${some(topics.length, "lane")}`;
+	return picture(width, bottom, about, back, marks, arcs);
 }
 
-// Moves marks apart a little; what still does not fit is shown as one.
-function place(row, X, right) {
-	const found = [], gap = 16;
-	for (const entry of row) {
-		const x = X(entry.t), last = found.at(-1);
-		if (last?.x > x) last.items.push(entry);
-		else found.push({ x: Math.max(x, (last?.x ?? 0) + gap), items: [entry] });
-	}
-	for (let i = found.length - 1, x = right; found[i]?.x > x; i--, x -= gap) found[i].x = x;
-	return found;
+// What is still to come.
+function ghost(marks, put, { x, y, mark, end, t, word, about }) {
+	const text = `${word} ${hms(t, false)}`, wait = `in ${lengthOf(t - end)}`;
+	marks.append(group(".ghost", x, y, s("title", `${about} ${text}, ${wait}`), shape(mark)));
+	put(marks, x, y + 21, text);
+	put(marks, x, y - 12, wait);
 }
 
-function connection(back, { links, phone, now }, X) {
-	let open = phone.connected, end = X(now);
-	back.append(words(8, 46, "phone", ".n"));
-	for (const { what, time } of [{ what: "start", time: 0 }, ...links.filter((link) => /connected$/.test(link.what))].toReversed()) {
+function timeTicks(back, { X, from, to, put, bottom }) {
+	const tick = TICKS.find((size) => (to - from) / size <= 9) ?? TICKS.at(-1);
+	for (let t = Math.ceil(from / tick) * tick; t <= to; t += tick) {
+		back.append(line("edge", X(t), 20, X(t), bottom));
+		put(back, X(t), 13, hms(t, tick < 60e3));
+	}
+}
+// The times of columns, and how long was nothing between them: the longest first, as many as have room.
+function orderTicks(back, { columns, earlier }, put, bottom) {
+	if (earlier[0]) {
+		const more = s("g.open", opens(earlier[0].t, earlier.at(-1).t, `${number(earlier.length)} earlier: open`));
+		put(more, 8, 13, `◂ ${number(earlier.length)} earlier`, ".n", "start");
+		back.append(more);
+	}
+	const gaps = columns.map(({ t, x, lanes }, index) => ({ t, x, lanes, gap: index ? t - columns[index - 1].t : Infinity, middle: (columns[index - 1]?.x + x) / 2 }));
+	for (const { t, x, gap, middle, lanes } of gaps.sort((a, b) => b.gap - a.gap)) {
+		if (put(back, x, 13, hms(t))) back.append(line("edge", x, 18, x, bottom));
+		if (middle && lanes && gap >= 1000) put(back, middle, 27, lengthOf(gap), ".gap");
+	}
+}
+
+function connection(back, { links, phone, end }, X, top, put) {
+	let open = phone.connected, x2 = X(end);
+	const past = links.filter(({ what, time }) => /connected$/.test(what) && time <= end);
+	if (past[0]) open = past.at(-1).what === "connected";
+	back.append(words(8, top + 26, "phone", ".n"));
+	for (const { what, time } of [{ what: "start", time: 0 }, ...past].toReversed()) {
 		const x = X(time);
 		if (time) open = what === "connected";
-		back.append(line(open ? "conn" : "wait.ended", x, 42, end, 42), end - x > 80 ? words(x + 4, 60, open ? "connected" : "away") : "");
+		back.append(line(open ? "conn" : "wait.ended", x, top + 22, x2, top + 22));
+		if (x2 - x > 80) put(back, x + 4, top + 40, open ? "connected" : "away", "", "start");
 		open = !open;
-		end = x;
+		x2 = x;
 	}
 }
 
-// A column for each app, a row for each mark, newest first.
-function drawNarrow({ entries, phone, at, push, width }) {
-	const shown = entries.filter(({ t }) => !at || t <= at).slice(-30).reverse(), [topics, more] = topicsOf(shown, phone, 4);
+// A column for each app, a row for each mark, newest first; above them what is to come.
+function drawNarrow({ entries, phone, push, width, end, held, nextOf, untilOf }) {
+	const shown = entries.slice(-30).reverse(), [topics, more] = topicsOf(shown, phone, 4);
+	const waits = held.filter((entry) => untilOf(entry) > end).sort((a, b) => untilOf(b) - untilOf(a)).slice(0, 3), start = 44 + waits.length * 40;
 	if (more) topics.push("others");
-	const column = (index) => 74 + 38 * index, X = ({ life }) => column(topics.includes(life.topic) ? topics.indexOf(life.topic) : topics.length - 1);
-	const rows = new Map(shown.map((entry, index) => [entry, 44 + index * 40])), bottom = 60 + shown.length * 40, textX = column(topics.length) - 8, most = (width - textX) / 6.7, back = s("g"), marks = s("g");
-	topics.forEach((topic, index) => back.append(words(column(index), 14, cut(shortTopic(topic), 6), ".n", "middle"), line("edge", column(index), 22, column(index), bottom)));
+	const column = (index) => 74 + 38 * index, X = (entry) => column(topics.includes(topicOf(entry)) ? topics.indexOf(topicOf(entry)) : topics.length - 1);
+	const rows = new Map(shown.map((entry, index) => [entry, start + index * 40])), bottom = start + 16 + shown.length * 40, textX = column(topics.length) - 8, most = (width - textX) / 6.7, back = s("g"), marks = s("g");
+	topics.forEach((topic, index) => back.append(words(column(index), 14, cut(shortTopic(topic), 5), ".n", "middle"), line("edge", column(index), 22, column(index), bottom)));
+	if (!shown[0]) back.append(words(8, 40, "Nothing to show."));
+	waits.forEach((entry, index) => {
+		const until = untilOf(entry), y = 44 + index * 40, x = X(entry);
+		back.append(line("wait.ended", x, y + 9, x, (rows.get(entry) ?? bottom) - 9));
+		marks.append(group(".ghost", x, y, shape("held"), words(4 - x, 4, hms(until)), words(textX - x, -2, cut(`${shortId(entry.life.uniqueId)} may go`, most), ".n"), words(textX - x, 13, cut(`in ${lengthOf(until - end)}`, most))));
+	});
 	for (const [entry, y] of rows) {
 		const x = X(entry), next = nextOf(entry), carrier = carrierOf(entry);
 		marks.append(markGroup([entry], x, y, push, s("rect.hit", { x: -x, y: -20, width, height: 40 }), words(4 - x, 4, hms(entry.t)),
 			words(textX - x, -2, cut(`${shortId(entry.life.uniqueId)} ${wordOf(entry)}`, most), ".n"), words(textX - x, 13, cut(whyOf(entry), most * 1.1))));
-		if (isHeld(entry)) back.append(line(waitKind(next), x, y - 9, x, rows.has(next) ? rows.get(next) + 9 : 24));
+		if (isHeld(entry)) back.append(line(waitKind(next), x, y - 9, x, rows.has(next) ? rows.get(next) + 9 : start - 20));
 		if (!rows.has(carrier)) continue;
 		const x2 = X(carrier), y2 = rows.get(carrier), down = y2 > y ? 9 : -9, side = x === x2 ? x + 30 : 0;
 		back.append(arc(entry, `M${x} ${y + down}C${side || x} ${(y + y2) / 2} ${side || x2} ${(y + y2) / 2} ${x2} ${y2 - down}`));
 	}
-	return picture(width, bottom, `The last ${shown.length} marks, newest first`, back, marks);
+	return picture(width, bottom, `The last ${some(shown.length, "mark")}, newest first`, back, marks);
 }

@@ -1,0 +1,130 @@
+// One phone: its lock screen, apps, budgets, and what one can do to it. As of then, when one looks back.
+
+import { api, button, day, entries, get, h, hms, joined, keep, known, nameOf, number, pairs, policyName, requestsOf, shortTopic, some, toast } from "./kit.js";
+import { page, view } from "./cockpit.js";
+
+let own, past, said, refusal;
+
+// What the phone says of itself, if it takes orders; and as of then, what a recording says.
+export async function loadPhone() {
+	own = past = said = refusal = null;
+	if (view.phone) await Promise.all([loadOwn(), loadPast(), loadTexts(view.phone)]);
+}
+export async function loadOwn() {
+	const { phone } = view, found = phone && await get(`/v1/devices/${phone}/phone`).catch(({ message }) => ({ message }));
+	if (view.phone !== phone || !phone) return;
+	own = found.apps ? found : null;
+	refusal = found.message && `It cannot be told what to do: ${found.message}`;
+	page.dirty("push");
+}
+const stateOf = (device, at) => get("/v1/state", { device, at }).catch(({ message }) => ({ message }));
+export async function loadPast() {
+	const { phone, at } = view, found = phone && at && await stateOf(phone, at);
+	if (phone === view.phone && found) past = { ...found, at };
+	page.dirty("push");
+}
+// The phones of the list as of then. The first that nobody recorded ends it.
+export async function loadListed(phones) {
+	const { at } = view, found = new Map();
+	for (const { device } of phones.slice(0, 12)) {
+		const state = at && await stateOf(device, at);
+		if (!state?.apps || at !== view.at) break;
+		found.set(device, state);
+	}
+	return found;
+}
+// Payloads are with the requests. Those of this phone, as many as a lock screen has room for.
+async function loadTexts(device) {
+	for (const request of await requestsOf({ device, limit: 60 })) keep(known.requests, request.uniqueId, request, 500);
+	page.dirty("push");
+}
+
+// Used and free blocks, and when the next comes back.
+export function gauge({ remaining, burst = remaining, every, heldUntil, next = heldUntil, limit }, name = "") {
+	if (remaining == null) return h("span.dim", name && `${name} `, "no limit");
+	const time = view.at || page.now(), other = limit && !/budget/.test(limit) && limit.replaceAll("-", " ");
+	const text = joined(`${number(remaining)} of ${number(burst)} left`, next > time && `next ${hms(next)}`, next > time && every && `one in ${every}`, other);
+	return h("span.gauge", { role: "img", "aria-label": `${name} budget: ${text}` }, name && `${name} `, Array.from({ length: Math.min(burst, 16) }, (_, index) => h(index < remaining ? "i.on" : "i")), ` ${text}`);
+}
+
+export function drawPhone() {
+	const isPast = !!view.at, device = isPast ? past?.at === view.at && past : page.phone, time = view.at || page.now(), name = nameOf(view.phone), phone = isPast ? null : own, short = view.phone.slice(0, 8);
+	const note = isPast && (device ? device.message && `How this phone was at ${hms(view.at)} is not known: ${device.message.replace(/[.]$/, "")}. A recording has to run (Recordings).` : "…");
+	const facts = device?.apps && joined(isPast && `at ${hms(view.at)}`, device.connected ? "connected" : "away", device.network, device.power, `screen ${device.screen}`, phone && (phone.processor === "off" ? "switched off" : LOCKS[phone.lock]));
+	return [h("div.title", h("h2", name === short ? `Phone ${name}` : name), h("code.dim", short)), h("p.dim", facts || ""),
+		note && h("p.why.away", note), lockScreen(time, phone), h("h3", "Apps"),
+		device?.apps?.[0] ? h("ul.apps", device.apps.slice(0, 40).map((app) => appRow(app, phone))) : h("p.dim", isPast ? "Not known." : "No app yet."),
+		device?.budget && [h("h3", "Budget of the phone"), h("p", gauge(device.budget)), h("p.dim", `Policy: ${policyName(device.budget.policy)}`)],
+		!isPast && [h("h3", "At the relay"), h("div.row", pairs({ connection: "Drop connection", slots: "Empty slots", budget: "Refill budget" }).map(([part, name]) =>
+			button(name, () => api("DELETE", `/v1/devices/${view.phone}/${part}`).then(page.refreshPhones)))), phone ? orders(phone) : h("p.dim", refusal)],
+		h("p#said.dim", { role: "status" }, said)].flat();
+}
+const LOCKS = { locked: "locked", unlocked: "unlocked", beforeFirstUnlock: "not unlocked since its start" };
+const STATES = { notRunning: "not running", foreground: "open", background: "runs in the background", forceQuit: "swiped away" };
+const slotWords = (slot, kind) => slot && [h("b.warn", "● "), `${kind} `, page.pushLink(slot.uniqueId), " held "];
+function appRow({ topic, budget, visible, silent }, phone) {
+	const { state, badge, refused, lastRun } = phone?.apps.find(({ app }) => app === topic) ?? {}, short = shortTopic(topic);
+	const verbs = state === "uninstalled" ? [["Install again"]] : [["Open"], state !== "forceQuit" && ["Swipe away"], state === "foreground" && ["Leave"], /ground/.test(state) && ["Crash"], ["Uninstall"]];
+	return h("li", h("div.title", h("b", { title: topic }, short), state && h("span.dim", STATES[state] ?? state, badge ? `, badge ${number(badge)}` : "")), h("div", gauge(budget)),
+		(visible || silent) && h("div", slotWords(visible, "visible"), slotWords(silent, "silent")),
+		lastRun && h("div.dim", `last run ${hms(lastRun.began)} for ${lastRun.cause}: ${lastRun.outcome ?? (lastRun.ended ? "ended" : "still runs")}`), refused && h("div.warn", `not run in the background: ${refused}`),
+		state && h("div.row", verbs.map((verb) => verb && button(verb[0], () => order(verb[0].toLowerCase(), verb[0] === "Leave" ? {} : { app: topic }), short))));
+}
+async function order(verb, more) {
+	const { phone } = view, { lines } = await api("POST", `/v1/devices/${phone}/do`, { do: verb, ...more });
+	if (view.phone !== phone) return;
+	said = lines?.slice(-5).join("; ") || `${verb}: done`;
+	toast(said);
+	await Promise.all([page.refreshPhones(), loadOwn()]);
+}
+const switcher = (name, isOn) => button(`${name} ${isOn ? "off" : "on"}`, () => order(name.toLowerCase(), { to: isOn ? "off" : "on" }));
+function orders({ lock, network, charging, lowPower, processor }) {
+	const choose = ({ target }) => page.attempt(() => order("network", { to: target.value }));
+	return [h("h3", "Do to the phone"), h("div.row", lock === "unlocked" ? button("Lock", () => order("lock")) : button("Unlock", () => order("unlock")),
+		h("label", "network ", h("select#p-network", { value: network, onchange: choose }, ["wifi", "cellular", "none", "airplane"].map((value) => h("option", { value }, value)))),
+		switcher("Charger", charging), switcher("Low power", lowPower), switcher("Power", processor !== "off"), button("Reboot", () => order("reboot")))];
+}
+
+// The lock screen: what was sent to the phone until then, as a phone groups it, the newest first.
+
+const payloadOf = (life) => (life.request ?? known.requests.get(life.uniqueId))?.payload;
+const args = (list) => (list?.[0] ? ` (${list.join(", ")})` : "");
+// A text, or of a localized one the key that the app would look up.
+function texts(alert) {
+	if (alert == null) return {};
+	if (typeof alert !== "object") return { body: String(alert) };
+	const of = (text, key, values) => text ?? (alert[key] && h("code", { title: "The app looks this key up in its own language" }, `${alert[key]}${args(alert[values])}`));
+	return { title: of(alert.title, "title-loc-key", "title-loc-args"), subtitle: of(alert.subtitle, "subtitle-loc-key", "subtitle-loc-args"), body: of(alert.body, "loc-key", "loc-args") };
+}
+const soundOf = (sound) => sound && `♪ ${sound.name ?? (sound.at ? sound : "default")}${sound.critical ? ", critical" : ""}`;
+function lockScreen(time, phone) {
+	// Of a phone that says how it is only what is still there.
+	const left = phone && new Map(phone.apps.map(({ app }) => [app, phone.banners.filter((banner) => banner.app === app).length]));
+	const mine = entries().filter(({ life, step, t }) => life.device === view.phone && step.step === "sent" && t <= time), seen = new Set(), groups = new Map(), badges = new Map(), wakes = [];
+	for (const { life, t } of mine.toReversed().slice(0, 200)) {
+		if (seen.has(life.uniqueId)) continue;
+		seen.add(life.uniqueId);
+		const payload = payloadOf(life), aps = payload?.aps ?? {}, key = `${life.topic} ${aps["thread-id"] ?? ""}`;
+		if (aps.badge != null && !badges.has(life.topic)) badges.set(life.topic, aps.badge);
+		if (life.kind === "silent") {
+			const data = Object.keys(payload ?? {}).filter((name) => name !== "aps").join(", ");
+			if (wakes.length < 3) wakes.push(h("li", h("time", hms(t, false)), h("span", page.pushLink(life.uniqueId), ` wakes ${shortTopic(life.topic)}${data ? `, with ${data}` : ""}`)));
+		} else if (left && aps.alert != null && left.get(life.topic) !== undefined) {
+			if (!left.get(life.topic)) continue;
+			left.set(life.topic, left.get(life.topic) - 1);
+		}
+		if (life.kind !== "silent") groups.has(key) ? groups.get(key).push({ life, t, aps, payload }) : groups.set(key, [{ life, t, aps, payload }]);
+	}
+	for (const { app, badge } of phone?.apps ?? []) badges.set(app, badge || null);
+	return [h("div.screen", { role: "group", "aria-label": "Lock screen" }, h("b", hms(time, false)), h("span", day(time)),
+		[...groups.values()].slice(0, 5).map((group) => card(group, badges)), groups.size > 5 && h("small", some(groups.size - 5, "more group")), !groups.size && h("small", "Nothing on the lock screen.")),
+		wakes[0] && h("ul.wakes", { "aria-label": "Woken by silent pushes" }, wakes)];
+}
+function card([{ life, t, aps, payload }, ...older], badges) {
+	const { title, subtitle, body } = texts(aps.alert), badge = badges.get(life.topic), level = aps["interruption-level"];
+	const notes = [soundOf(aps.sound), aps["thread-id"] && `thread ${aps["thread-id"]}`, aps.category && `category ${aps.category}`, level && level !== "active" && level, aps["content-available"] === 1 && "wakes the app"].filter(Boolean);
+	return h("p.card", { "data-push": life.uniqueId }, h("small", h("span", shortTopic(life.topic), badge != null && h("b.badge", { title: "badge" }, number(badge))), h("span", hms(t, false))),
+		title && h("strong", title), subtitle && h("em", subtitle), body && h("span", body),
+		!title && !body && h("span", payload ? (aps.badge != null ? `no text, badge ${aps.badge}` : "no alert") : [`Push `, page.pushLink(life.uniqueId), ", text not kept"]),
+		notes[0] && h("small.notes", notes.join(" · ")), older[0] && h("small.older", `${older.length} more ${aps["thread-id"] ? "in this thread" : `from ${shortTopic(life.topic)}`}: `, older.slice(0, 3).map(({ life }) => [page.pushLink(life.uniqueId), " "])));
+}
