@@ -41,6 +41,8 @@ package struct DeviceStatus: Codable, Equatable, Sendable {
   }
 
   package var device: String
+  /// What people call it.
+  package var name: String?
   package var connected: Bool
   package var power: String
   package var network: String
@@ -49,8 +51,9 @@ package struct DeviceStatus: Codable, Equatable, Sendable {
   package var budget: Budget
   package var apps: [App]
 
-  package init(_ report: DeviceReport) {
+  package init(_ report: DeviceReport, name: String? = nil) {
     device = report.device.description
+    self.name = name
     connected = report.isConnected
     power = report.condition.power.rawValue
     network = report.condition.network.rawValue
@@ -77,10 +80,10 @@ package struct DeviceList: Codable, Sendable {
   package var hasMore: Bool
   package var devices: [DeviceStatus]
 
-  package init(_ devices: [DeviceReport], cursor: String?) {
+  package init(_ devices: [DeviceStatus], cursor: String?) {
     self.cursor = cursor
     hasMore = cursor != nil
-    self.devices = devices.map(DeviceStatus.init)
+    self.devices = devices
   }
 }
 

@@ -8,6 +8,7 @@ extension NotificationLife {
   init?(_ life: Relay.Life) {
     self.init(life.steps, warnings: life.note.warnings, traceParent: life.note.traceParent)
     device = life.device.description
+    phone = NamedDevices.name(of: life.device)
     sentence = Self.sentence(life)
     token = ""
   }

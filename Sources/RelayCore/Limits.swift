@@ -54,6 +54,9 @@ package enum Limits {
   package static let reviewedApps = 1024
   /// Devices of one shard with their own policy; further ones are ignored.
   package static let ownPolicies = 10_000
+  /// Bytes of a device's name, and devices of a relay with one; further names are not kept.
+  package static let deviceNameBytes = 1...64
+  package static let deviceNames = 100_000
   /// Devices of one shard; further registrations are refused.
   package static let devicesPerShard = 16_000_000
   /// Tokens brought along by devices, in the shard of their last eight bytes; further ones are
