@@ -41,7 +41,7 @@ package struct DeviceStatus: Codable, Equatable, Sendable {
   }
 
   package var device: String
-  /// What people call it.
+  /// For people.
   package var name: String?
   package var connected: Bool
   package var power: String

@@ -3,7 +3,7 @@ package import RelayCore
 import RelayStore
 import Synchronization
 
-/// What people call devices, given at enrolment. Beside the shards, which decide nothing by it, so
+/// Devices' names for people, given at enrolment. Beside the shards, which decide nothing by it, so
 /// that a device without a name costs nothing; on disk with the device (`Schema`). A node of a
 /// cluster keeps none: the others would not know them.
 package final class DeviceNames: Sendable {
@@ -15,7 +15,7 @@ package final class DeviceNames: Sendable {
       && name.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
   }
 
-  /// In any language, for refusals.
+  /// For refusals.
   package static let words = "a name has 1 to 64 bytes without control characters, and is no UUID"
 
   package subscript(device: DeviceID) -> String? { names.withLock { $0[device] } }

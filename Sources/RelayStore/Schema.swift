@@ -80,7 +80,7 @@ enum Schema {
     INSERT INTO budgets SELECT device, topic, budget FROM apps WHERE budget <> 0;
     ALTER TABLE apps DROP COLUMN budget;
     """,
-    // What people call a device.
+    // Devices' names for people.
     "ALTER TABLE devices ADD COLUMN name TEXT;",
   ]
 

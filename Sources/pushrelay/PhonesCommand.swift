@@ -17,8 +17,8 @@ struct PhonesCommand: AsyncParsableCommand {
         pushrelay phones do anna network airplane
         pushrelay phones show anna
 
-      A phone is one of 'pushrelay device' (without --light), wherever that runs; the relay is in \
-      the dev profile. It does all that a scenario's users do: open, use, lock, network, power, \
+      A phone is one of 'pushrelay device' (without --light and --count), wherever that runs; the \
+      relay is in the dev profile. It does all that a scenario's users do: open, use, lock, network, power, \
       reboot, install again, … (docs/SCENARIOS.md). Without a network it still hears what it is \
       told.
       """,
