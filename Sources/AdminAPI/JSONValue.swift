@@ -19,7 +19,12 @@ package enum JSONValue: Codable, Equatable, Sendable {
       case .text(let text): .text(text)
       case .number(let number):
         // Not through `Double` alone, which cannot hold every whole number above 2^53.
-        Int64(String(decoding: tree.source, as: UTF8.self)).map { .integer($0) } ?? .number(number)
+        if let integer = Int64(String(decoding: tree.source, as: UTF8.self)) {
+          .integer(integer)
+        } else {
+          // Numbers that `Double` does not hold are shown as written.
+          number.isFinite ? .number(number) : .text(String(decoding: tree.source, as: UTF8.self))
+        }
       case .flag(let flag): .flag(flag)
       case .null: .null
       }

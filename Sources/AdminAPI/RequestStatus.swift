@@ -48,6 +48,8 @@ package struct RequestStatus: Codable, Equatable, Sendable {
   package var body: String?
   /// Absent when the body was longer than that of any push.
   package var bodyBytes: Int?
+  /// True if places of the payload are replaced by their kind and length; else absent.
+  package var redacted: Bool?
   package var warnings: [PushVerdict.Warning]
   package var connection: Connection
   // Absent while it has no answer.
@@ -84,6 +86,7 @@ package struct RequestStatus: Codable, Equatable, Sendable {
     let bytes = request.body
     if payload == nil, !bytes.isEmpty { body = String(decoding: bytes, as: UTF8.self) }
     bodyBytes = request.bodyBytes
+    if request.isRedacted { redacted = true }
     warnings = request.warnings.members.map(PushVerdict.Warning.init)
     connection = Connection(request)
     if let answer = request.answer {

@@ -129,7 +129,9 @@ package struct HeldPush {
   /// All that opens a ride (docs/PROTOCOL.md, "Rides"), before `until`.
   private func carriers(_ until: Instant?) -> String {
     var carriers = ["the next push that shows something"]
-    if report.apps.count > 1 { carriers.append("another app's silent push on its own budget") }
+    if report.apps.count > 1, report.allowance?.remaining != 0 {
+      carriers.append("another app's silent push on its own budget")
+    }
     if report.rides.remaining > 0 { carriers += ["a new connection", "a change of its state"] }
     var latest = ""
     if let due = report.keepAliveAt, due < until ?? .never {

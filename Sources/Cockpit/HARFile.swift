@@ -9,8 +9,7 @@ struct HARFile: Encodable {
     var version = "1.2"
     var creator: Creator
     var entries: [Entry]
-    var comment =
-      "Pushes as they were sent, with payloads and device tokens, without provider tokens"
+    var comment: String
   }
 
   struct Creator: Encodable {
@@ -71,9 +70,14 @@ struct HARFile: Encodable {
 
   var log: Log
 
-  init(_ requests: [(request: SentRequest, url: String)], version: String) {
+  init(
+    _ requests: [(request: SentRequest, url: String)], version: String, redacted: [String]
+  ) {
+    let left = redacted.isEmpty ? "" : "; redacted: \(redacted.joined(separator: ", "))"
     log = Log(
-      creator: Creator(version: version), entries: requests.map { Entry($0.request, $0.url) })
+      creator: Creator(version: version), entries: requests.map { Entry($0.request, $0.url) },
+      comment: "Pushes as they were sent, with payloads and device tokens, without provider tokens"
+        + left)
   }
 }
 

@@ -18,9 +18,9 @@ struct RequestRoutes {
     router.get("/v1/requests") { request, _ in try Response(json: try await page(request)) }
     router.get("/v1/requests.har") { request, _ in
       let found = try await find(request)
-      let archive = HARFile(
-        found.value.reversed().map { ($0, url(of: $0)) }, version: Version.number)
-      return try Response(json: archive)
+      let requests = found.value.prefix(try request.limit()).reversed().map { ($0, url(of: $0)) }
+      let archive = HARFile(requests, version: Version.number, redacted: configuration.redact)
+      return try Response(json: Lacking(archive, found.missing))
     }
     router.get("/v1/requests/:id") { _, context in
       let (request, missing) = try await request(named: context.parameters.get("id") ?? "")
@@ -28,6 +28,10 @@ struct RequestRoutes {
     }
     router.post("/v1/requests/:id/resend") { _, context in
       let (request, _) = try await request(named: context.parameters.get("id") ?? "")
+      guard request.isWhole else {
+        throw Refusal.conflict(
+          "NotWhole", "its body is redacted or was too long to be kept: it cannot be sent again")
+      }
       return try Response(
         json: try await PushRoutes(relay: relay).push(try PushWish(again: request)))
     }
@@ -111,6 +115,7 @@ struct RequestRoutes {
 
   private func status(of request: SentRequest) async -> RequestStatus {
     var status = RequestStatus(request)
+    guard request.isWhole else { return status }
     status.curl = CurlCommand(configuration, provider: provider).text(of: request)
     return status
   }
@@ -145,14 +150,18 @@ struct CurlCommand {
 
   func text(of request: SentRequest) -> String {
     let state = Self.absolute(configuration.state)
-    var words = ["curl"]
+    // As it was, whatever brackets and dots are in its path.
+    var words = ["curl", "--globoff", "--path-as-is"]
+    let method = request.header(":method") ?? "POST"
+    if method != "POST" { words += ["--request", Self.quoted(method)] }
     if configuration.plaintext {
       words.append("--http2-prior-knowledge")
     } else {
       words += ["--http2", "--cacert", Self.quoted(state + "/ca.pem")]
     }
     if configuration.auth == .token {
-      let command = Self.quoted(CommandLine.arguments.first ?? "pushrelay")
+      let name = CommandLine.arguments.first ?? "pushrelay"
+      let command = Self.quoted(name.contains("/") ? Self.absolute(name) : name)
       let topic = request.topic.map { " --topic \(Self.quoted($0))" } ?? ""
       words += [
         "--header",
@@ -170,7 +179,8 @@ struct CurlCommand {
       ]
     }
     for header in headers { words += ["--header", Self.quoted("\(header.name): \(header.value)")] }
-    words += ["--data-binary", Self.quoted(String(decoding: request.body, as: UTF8.self))]
+    // Raw: a body that begins with @ names no file.
+    words += ["--data-raw", Self.quoted(String(decoding: request.body, as: UTF8.self))]
     let scheme = configuration.plaintext ? "http" : "https"
     let path = request.header(":path") ?? "/3/device/\(request.token?.hexadecimal ?? "")"
     words.append(Self.quoted("\(scheme)://\(provider)\(path)"))

@@ -31,7 +31,7 @@ struct WaitRoutes {
   }
 
   private func answer(_ wish: WaitWish) async throws -> Response {
-    guard wish.match == nil || relay.keepsRequests else { throw RequestRoutes.notKept }
+    if let match = wish.match { try check(match) }
     guard await waits.begin() else {
       throw Refusal(
         503, "TooManyWaits", "\(WaitCount.limit) waits are under way; try again when one is over")
@@ -43,6 +43,18 @@ struct WaitRoutes {
     } catch {
       await waits.end()
       throw error
+    }
+  }
+
+  /// Conditions that what is kept cannot tell.
+  private func check(_ match: RequestMatch) throws {
+    guard relay.keepsRequests else { throw RequestRoutes.notKept }
+    for place in relay.redactedPlaces {
+      if let condition = match.payload.first(where: { $0.path.overlaps(place) }) {
+        throw Refusal.body(
+          "\(place) is redacted: nobody can say what \(condition.path) was",
+          field: "expect.match.payload")
+      }
     }
   }
 
@@ -103,7 +115,7 @@ struct WaitRoutes {
       try await clock.settled()
       while true {
         let finding = try await look(wish)
-        guard wish.push == nil || !finding.lives.isEmpty else {
+        guard wish.push == nil || finding.isKnown else {
           throw Refusal.missing("UnknownNotification", "no such notification in the relay's log")
         }
         if let met = met(finding, wish, since: start) { return met }
@@ -129,6 +141,8 @@ struct WaitRoutes {
     var lives: [Relay.Life] = []
     var events: [NotificationLife.Step] = []
     var isHopeless = false
+    /// True if such pushes are known, whatever their requests are like.
+    var isKnown = false
     /// The device is in the wanted state.
     var isSo = false
     /// Of the awaited push, once it is known.
@@ -155,14 +169,16 @@ struct WaitRoutes {
       finding.missing = found.missing
       finding.lives = found.value
     }
-    if let match = wish.match {
+    finding.isKnown = !finding.lives.isEmpty
+    if let match = try await match(wish) {
       let requests = await relay.requests(match, limit: 1000, orNearest: true)
       finding.missing.formUnion(requests.missing)
-      let matching = requests.value.filter { match.differences(of: $0).isEmpty }
-      let ids = Set(matching.map(\.uniqueID))
+      let ids = Set(requests.value.filter(match.matches).map(\.uniqueID))
       finding.lives = finding.lives.filter { ids.contains($0.uniqueID) }
       // A refused one has no life.
       if finding.lives.isEmpty { finding.nearest = requests.value.first }
+      // Its request stays as it was sent.
+      finding.isHopeless = wish.push != nil && finding.isKnown && finding.lives.isEmpty
     }
     let lives = finding.lives.compactMap { NotificationLife($0.steps) }
     let events = lives.flatMap { $0.steps.filter(wish.matches) }.sorted { $0.time < $1.time }
@@ -171,8 +187,21 @@ struct WaitRoutes {
     let isHopeless =
       wish.push != nil && events.count < wish.count && !lives.isEmpty
       && lives.allSatisfy { last.contains($0.state) }
-    (finding.events, finding.isHopeless) = (events, isHopeless)
+    finding.events = events
+    finding.isHopeless = finding.isHopeless || isHopeless
     return finding
+  }
+
+  /// The conditions on a push's request, with those on the push itself.
+  private func match(_ wish: WaitWish) async throws -> RequestMatch? {
+    guard var match = wish.match else { return nil }
+    match.id = wish.push
+    match.topic = match.topic ?? wish.filter.topic
+    if match.tokens == nil, let device = wish.filter.device {
+      // Unknown for a device whose node is away.
+      match.tokens = try? await RequestRoutes.tokens(of: device, relay)
+    }
+    return match
   }
 
   private func look(
@@ -211,8 +240,11 @@ struct WaitRoutes {
 
   /// The answer when the time is over or the wait is hopeless.
   private func over(
-    _ finding: Finding, _ wish: WaitWish, since start: Instant
+    _ last: Finding, _ wish: WaitWish, since start: Instant
   ) async throws -> WaitAnswer {
+    // A refused request is no event that makes a wait look again.
+    let finding = wish.match == nil ? last : try await look(wish)
+    if let met = met(finding, wish, since: start) { return met }
     if let away = finding.away { throw away }
     if wish.never {
       guard finding.missing.isEmpty else { throw Refusal(finding.missing) }
@@ -229,10 +261,12 @@ struct WaitRoutes {
       .bodies(of: finding.lives.prefix(3))
     let (reason, message) =
       finding.isHopeless
-      ? ("NeverAgain", "it cannot come true any more") : ("NotYet", nothing(wish))
+      ? ("NeverAgain", "it cannot come true any more") : ("NotYet", nothing(wish, finding))
     var refusal = Refusal.conflict(reason, nearest.first?.sentence ?? message)
     refusal.nearest = nearest
-    if let request = finding.nearest, let difference = wish.difference(of: request) {
+    if let request = finding.nearest, let match = try await match(wish),
+      let difference = Self.difference(match, request)
+    {
       refusal.nearestRequest = RequestStatus(request)
       refusal.difference = difference
       refusal.message =
@@ -243,10 +277,19 @@ struct WaitRoutes {
     throw refusal
   }
 
-  private func nothing(_ wish: WaitWish) -> String {
+  /// The first difference of a request from the wanted; a refused one did not become a push.
+  private static func difference(_ match: RequestMatch, _ request: SentRequest) -> String? {
+    match.differences(of: request).first
+      ?? request.answer.flatMap { answer in
+        answer.answer.rejection.map { "it was refused: \($0.status) \($0.reason)" }
+      }
+  }
+
+  private func nothing(_ wish: WaitWish, _ finding: Finding) -> String {
     if wish.what.isOfDevice { return "the device is not \(wish.what.rawValue)" }
+    if finding.isKnown { return "the relay no longer keeps the request of such a push" }
     guard let push = wish.push else {
-      return wish.match == nil ? "nothing of the kind has happened" : "no push was sent at all"
+      return wish.match == nil ? "nothing of the kind has happened" : "no such push was sent"
     }
     return "the relay knows no push \(push): it is another relay's, mistyped, or forgotten"
   }
@@ -340,14 +383,6 @@ package struct WaitWish {
     guard !advances || within != nil else {
       throw Refusal.body("advance needs within: how far the clock may be moved", field: "within")
     }
-  }
-
-  /// The difference of a request from the wanted; a refused one did not become a push.
-  func difference(of request: SentRequest) -> String? {
-    match?.differences(of: request).first
-      ?? request.answer.flatMap { answer in
-        answer.answer.rejection.map { "it was refused: \($0.status) \($0.reason)" }
-      }
   }
 
   private static let matchNames: Set<String> = [

@@ -69,7 +69,16 @@ package struct PhoneState: Codable, Equatable, Sendable {
   package var banners: [Banner]
 
   private static let shownBanners = 50
-  private static let shownCharacters = 500
+  private static let shownBytes = 1000
+
+  private static func beginning(of text: String) -> String {
+    var room = shownBytes
+    return String(
+      text.prefix { character in
+        room -= character.utf8.count
+        return room >= 0
+      })
+  }
 
   init(_ simulation: Simulation, phone number: Int, _ runs: [Int32: Run]) {
     let entry = simulation.phones[number]
@@ -106,7 +115,7 @@ package struct PhoneState: Codable, Equatable, Sendable {
     }
     banners = model.banners.banners.suffix(Self.shownBanners).map { banner in
       Banner(
-        app: name(banner.app), text: String(banner.text.prefix(Self.shownCharacters)),
+        app: name(banner.app), text: Self.beginning(of: banner.text),
         at: banner.at.milliseconds, contentReady: banner.isContentReady)
     }
   }

@@ -137,7 +137,7 @@ package struct SilentBudgets: Hashable, Sendable {
   }
 }
 
-/// What is left of a limit, and how it comes back.
+/// The rest of a limit, and how more of it comes back.
 package struct Allowance: Hashable, Sendable {
   /// Allowed at once.
   package var remaining: Int64

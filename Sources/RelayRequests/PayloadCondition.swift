@@ -23,6 +23,11 @@ package struct PayloadPath: Hashable, Sendable, CustomStringConvertible {
     description = text
   }
 
+  /// Whether one place is within the other, or both are one.
+  package func overlaps(_ other: PayloadPath) -> Bool {
+    zip(names, other.names).allSatisfy { $0 == $1 }
+  }
+
   /// nil when there is nothing at this place.
   func find(in tree: JSONTree) -> JSONTree? {
     names.reduce(tree) { found, name in
@@ -106,7 +111,11 @@ extension JSONTree {
 
   /// Reads any JSON value; nil when it is none.
   package static func reading(value text: String) -> JSONTree? {
-    (try? read(Array("{\"\":\(text)}".utf8)))?[""]
+    guard let tree = try? read(Array("{\"\":\(text)}".utf8)),
+      case .object(let members) = tree.value,
+      members.count == 1
+    else { return nil }
+    return members[0].value
   }
 
   package init(text: String) {

@@ -1,5 +1,6 @@
 import DequeModule
-import RelayCore
+import Primitives
+package import RelayCore
 
 /// The newest requests of a loop, bounded in bytes: the oldest go first. Rows have numbers from 1
 /// on, without gaps.
@@ -7,6 +8,7 @@ package struct RequestJournal: Sendable {
   private var rows = Deque<SentRequest>()
   /// The number of the oldest row.
   private var first: UInt64 = 1
+  private var forgottenCount = 0
   /// Of all rows, an estimate that includes what memory they cost beside their bodies.
   package private(set) var bytes = 0
   package let limitBytes: Int
@@ -17,31 +19,40 @@ package struct RequestJournal: Sendable {
     self.redaction = redaction
   }
 
-  package var count: Int { rows.count }
+  package var count: Int { rows.count - forgottenCount }
 
   /// Returns the row's number.
   package mutating func append(_ row: consuming SentRequest) -> UInt64 {
     if !redaction.paths.isEmpty { row.redact(redaction) }
+    // The heads of a connection share their text mostly.
+    if let last = rows.last, last.fields == row.fields { row.sharesFields = true }
     bytes += row.keptBytes
     rows.append(row)
-    while bytes > limitBytes, let oldest = rows.popFirst() {
-      bytes -= oldest.keptBytes
-      first += 1
-    }
+    while bytes > limitBytes, !rows.isEmpty { dropOldest() }
     return first + UInt64(rows.count) - 1
   }
 
-  private func place(of number: UInt64) -> Int? {
-    number >= first && number - first < UInt64(rows.count) ? Int(number - first) : nil
+  private mutating func dropOldest() {
+    let oldest = rows.removeFirst()
+    bytes -= oldest.keptBytes
+    first += 1
+    if oldest.isForgotten { forgottenCount -= 1 }
   }
 
-  package mutating func answered(_ number: UInt64, _ answer: SentRequest.Answer) {
-    if let place = place(of: number) { rows[place].answer = answer }
+  /// After a return to a checkpoint the number may be another request's.
+  private func place(of number: UInt64, _ id: UniqueID) -> Int? {
+    guard number >= first, number - first < UInt64(rows.count) else { return nil }
+    let place = Int(number - first)
+    return rows[place].uniqueID == id ? place : nil
+  }
+
+  package mutating func answered(_ number: UInt64, _ id: UniqueID, _ answer: SentRequest.Answer) {
+    if let place = place(of: number, id) { rows[place].answer = answer }
   }
 
   /// More of the body of a request whose head was refused, up to a limit.
-  package mutating func received(_ part: ArraySlice<UInt8>, of number: UInt64) {
-    guard let place = place(of: number), case .unusable(var body) = rows[place].content else {
+  package mutating func received(_ part: ArraySlice<UInt8>, of number: UInt64, _ id: UniqueID) {
+    guard let place = place(of: number, id), case .unusable(var body) = rows[place].content else {
       return
     }
     rows[place].bodyBytes? += part.count
@@ -67,13 +78,12 @@ package struct RequestJournal: Sendable {
   /// Forgets what the rows say; their numbers stay.
   package mutating func forget(where isMeant: (SentRequest) -> Bool) {
     for place in rows.indices where isMeant(rows[place]) {
-      let row = rows[place]
-      bytes -= row.keptBytes
-      rows[place] = SentRequest(
-        at: row.at, UniqueID(high: 0, low: 0), row.source, ordinal: 0, fields: [], .forgotten,
-        bodyBytes: 0)
+      bytes -= rows[place].keptBytes
+      if !rows[place].isForgotten { forgottenCount += 1 }
+      rows[place] = .forgotten
       bytes += rows[place].keptBytes
     }
+    while rows.first?.isForgotten == true { dropOldest() }
   }
 }
 
@@ -82,21 +92,22 @@ extension SentRequest {
   private static let heapBytes = 32
 
   fileprivate var keptBytes: Int {
-    let row = MemoryLayout<SentRequest>.stride
+    let row = MemoryLayout<SentRequest>.stride + (sharesFields ? 0 : fields.count)
     return switch content {
-    // Its fields are those of many requests mostly.
     case .push(let notification, _): row + notification.payload.count + 8 * Self.heapBytes
-    case .unusable(let body): row + body.count + fields.count + 2 * Self.heapBytes
+    case .unusable(let body): row + body.count + 2 * Self.heapBytes
     case .forgotten: row
     }
   }
 
   fileprivate mutating func redact(_ redaction: Redaction) {
+    let redacted = body.isEmpty ? [] : redaction.redacted(body)
+    guard redacted != body else { return }
+    isRedacted = true
     switch content {
     case .push(let sent, let warnings):
-      content = .push(sent.with(payload: redaction.redacted(sent.payload)), warnings: warnings)
-    case .unusable(let body):
-      content = .unusable(body: body.isEmpty ? [] : redaction.redacted(body))
+      content = .push(sent.with(payload: redacted), warnings: warnings)
+    case .unusable: content = .unusable(body: redacted)
     case .forgotten: break
     }
   }

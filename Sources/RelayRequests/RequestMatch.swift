@@ -14,20 +14,34 @@ package struct RequestMatch: Sendable {
   package var reason: String?
   package var headers: [(name: String, value: String)] = []
   package var payload: [PayloadCondition] = []
-  /// Later than this.
+  /// Then or later.
   package var since: Instant?
 
   package init() {}
 
+  package func matches(_ request: SentRequest) -> Bool {
+    // A payload is read only if all else fits.
+    guard differencesOfHead(of: request).isEmpty else { return false }
+    guard !payload.isEmpty else { return true }
+    let tree = request.payload
+    return payload.allSatisfy { $0.difference(in: tree) == nil }
+  }
+
   /// Returns how the request differs from the wanted, a sentence each.
   package func differences(of request: SentRequest) -> [String] {
+    guard !payload.isEmpty else { return differencesOfHead(of: request) }
+    let tree = request.payload
+    return differencesOfHead(of: request) + payload.compactMap { $0.difference(in: tree) }
+  }
+
+  private func differencesOfHead(of request: SentRequest) -> [String] {
     var found: [String] = []
     func compare(_ name: String, _ value: String?, _ wanted: String?) {
       guard let wanted, value != wanted else { return }
       found.append(value.map { "\(name) is \($0), not \(wanted)" } ?? "it has no \(name)")
     }
     if let id, request.uniqueID != id, request.apnsID != id { found.append("its id is another") }
-    if let since, request.at <= since { found.append("it is older") }
+    if let since, request.at < since { found.append("it is older") }
     compare("topic", request.topic, topic)
     if let tokens, !tokens.contains(where: { $0 == request.token }) {
       found.append(request.token.map { "its token is \($0.hexadecimal)" } ?? "it has no token")
@@ -36,10 +50,6 @@ package struct RequestMatch: Sendable {
     compare("status", request.answer.map { String($0.answer.status) }, status.map(String.init))
     compare("reason", request.answer?.answer.rejection?.reason, reason)
     for header in headers { compare(header.name, request.header(header.name), header.value) }
-    if !payload.isEmpty {
-      let tree = request.payload
-      found += payload.compactMap { $0.difference(in: tree) }
-    }
     return found
   }
 

@@ -71,10 +71,15 @@ package struct SentRequest: Sendable {
   package internal(set) var bodyBytes: Int?
   /// nil while it has none, or never.
   package internal(set) var answer: Answer?
+  /// True if places of its payload are replaced.
+  package internal(set) var isRedacted = false
+  /// Of the same text as the row before, which it costs nothing.
+  var sharesFields = false
 
   package init(
     at moment: Instant, _ uniqueID: UniqueID, _ source: RequestSource, ordinal: UInt32,
-    fields: [UInt8], _ content: Content, bodyBytes: Int?, _ answer: Answer? = nil
+    fields: [UInt8], _ content: Content, bodyBytes: Int?, _ answer: Answer? = nil,
+    isRedacted: Bool = false
   ) {
     at = moment
     self.uniqueID = uniqueID
@@ -84,6 +89,7 @@ package struct SentRequest: Sendable {
     self.content = content
     self.bodyBytes = bodyBytes
     self.answer = answer
+    self.isRedacted = isRedacted
   }
 
   package var notification: Notification? {
@@ -144,6 +150,15 @@ package struct SentRequest: Sendable {
   package var apnsID: UniqueID {
     notification?.apnsID ?? header("apns-id").flatMap { UniqueID($0) } ?? uniqueID
   }
+
+  /// The row of a request that somebody wanted forgotten.
+  static let forgotten = SentRequest(
+    at: Instant(milliseconds: 0), UniqueID(high: 0, low: 0),
+    RequestSource(.admin, peer: "", isEncrypted: false, .none, connection: 0), ordinal: 0,
+    fields: [], .forgotten, bodyBytes: 0)
+
+  /// True if its body is the one that was sent, from beginning to end.
+  package var isWhole: Bool { !isRedacted && bodyBytes == body.count }
 
   package var isForgotten: Bool { if case .forgotten = content { true } else { false } }
 }

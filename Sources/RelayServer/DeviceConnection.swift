@@ -357,8 +357,8 @@ extension DeviceConnection {
     switch streams[stream] {
     case .listening:
       handler.transport.http2.finish(stream)
-    case .takingOrders:
-      handler.runner.orders.ended(handler.address(stream))
+    case .takingOrders(let taker):
+      handler.runner.orders.ended(handler.address(stream), of: taker.device)
       handler.transport.http2.finish(stream)
     case .connecting:
       handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.cancel)
@@ -387,8 +387,8 @@ extension DeviceConnection {
       handler.runner.timers.followers.remove(handler.address(stream))
       handler.runner.raise(.stream(handler.address(stream), .disconnected), for: device, at: now)
     }
-    if case .takingOrders = streams[stream] {
-      handler.runner.orders.ended(handler.address(stream))
+    if case .takingOrders(let taker) = streams[stream] {
+      handler.runner.orders.ended(handler.address(stream), of: taker.device)
     }
     streams[stream] = nil
   }

@@ -148,8 +148,8 @@ extension ProviderConnection {
   mutating func keepBody(
     _ bytes: ArraySlice<UInt8>, of stream: StreamID, on handler: ConnectionHandler
   ) {
-    let row = waiting.read(stream) { $0.row } ?? 0
-    if row > 0 { handler.runner.history.requests?.received(bytes, of: row) }
+    guard let (row, id) = waiting.read(stream, { ($0.row, $0.uniqueID) }), row > 0 else { return }
+    handler.runner.history.requests?.received(bytes, of: row, id)
   }
 }
 
@@ -157,8 +157,10 @@ extension LoopHistory {
   /// Returns the row's number; 0 when no requests are kept.
   mutating func keep(_ row: consuming SentRequest) -> UInt64 { requests?.append(row) ?? 0 }
 
-  mutating func answered(_ row: UInt64, _ answer: ProviderAnswer, after length: Interval) {
-    if row > 0 { requests?.answered(row, SentRequest.Answer(answer, after: length)) }
+  mutating func answered(
+    _ row: UInt64, _ id: UniqueID, _ answer: ProviderAnswer, after length: Interval
+  ) {
+    if row > 0 { requests?.answered(row, id, SentRequest.Answer(answer, after: length)) }
   }
 }
 

@@ -65,7 +65,8 @@ enum NodeQuestions {
     counters, feed, reports, standing, requests, forgetRequests,
   ]
 
-  static let report = NodeQuestion(1, of: { $0 }) { node, device -> DeviceReport?? in
+  // 1, 4 and 14 were the same with reports of fewer fields.
+  static let report = NodeQuestion(19, of: { $0 }) { node, device -> DeviceReport?? in
     .some(await node.loops.first { $0.core.shard.report(of: device, at: $0.now) })
   }
 
@@ -88,7 +89,7 @@ enum NodeQuestions {
     return true
   }
 
-  static let devices = NodeQuestion(4) { node, search -> Relay.DevicePage? in
+  static let devices = NodeQuestion(20) { node, search -> Relay.DevicePage? in
     await node.loops.devices(search)
   }
 
@@ -149,7 +150,7 @@ enum NodeQuestions {
     await node.feeds?.page(since: position)
   }
 
-  static let reports = NodeQuestion(14) { (node, devices: [DeviceID]) -> [DeviceReport] in
+  static let reports = NodeQuestion(21) { (node, devices: [DeviceID]) -> [DeviceReport] in
     await node.loops.onEach { runner in
       devices.compactMap { runner.core.shard.report(of: $0, at: runner.now) }
     }.flatMap(\.self)

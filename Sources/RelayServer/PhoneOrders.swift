@@ -28,14 +28,19 @@ struct PhoneOrders {
     let tell: (PhoneAnswer) -> Void
   }
 
-  /// A phone's newest stream.
-  private var takers: [DeviceID: StreamAddress] = [:]
+  /// A phone's newest stream, and since when it is open, in the machine's time.
+  private var takers: [DeviceID: (stream: StreamAddress, since: Instant)] = [:]
   private var open: [UInt64: Open] = [:]
   private var lastNumber: UInt64 = 0
 
-  mutating func take(_ device: DeviceID, on stream: StreamAddress) { takers[device] = stream }
+  mutating func take(_ device: DeviceID, on stream: StreamAddress) {
+    takers[device] = (stream, RelayClock.steady)
+  }
 
-  func stream(of device: DeviceID) -> StreamAddress? { takers[device] }
+  func stream(of device: DeviceID) -> StreamAddress? { takers[device]?.stream }
+
+  /// nil when no stream is open.
+  func isOpen(for device: DeviceID) -> Instant? { takers[device]?.since }
 
   var isFull: Bool { open.count >= Limits.openOrders }
 
@@ -66,8 +71,8 @@ struct PhoneOrders {
     order.tell(answer)
   }
 
-  mutating func ended(_ stream: StreamAddress) {
-    takers = takers.filter { $0.value != stream }
+  mutating func ended(_ stream: StreamAddress, of device: DeviceID) {
+    if takers[device]?.stream == stream { takers[device] = nil }
     for (number, order) in open where order.stream == stream { end(number, .missing) }
   }
 
@@ -157,8 +162,12 @@ extension Relay {
     _ order: [UInt8]?, to device: DeviceID
   ) async throws(VirtualClock.ClockError) -> PhoneAnswer {
     guard let loops = inbox.loops else { return .takesNone }
-    let streams = await loops.onEach { $0.orders.stream(of: device) }
-    guard let loop = streams.firstIndex(where: { $0 != nil }) else { return .takesNone }
+    // Of an earlier connection, on another loop, a stream may still be open.
+    let since = await loops.onEach { $0.orders.isOpen(for: device) }
+    guard let newest = since.compactMap(\.self).max(), let loop = since.firstIndex(of: newest)
+    else {
+      return .takesNone
+    }
     let answer = await withCheckedContinuation { continuation in
       loops.onLoop(loop) { runner in
         runner.order(order, to: device) { continuation.resume(returning: $0) }

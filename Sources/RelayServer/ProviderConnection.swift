@@ -206,7 +206,8 @@ struct ProviderConnection {
     _ = waiting.read(stream) { request in
       handler.runner.answers.answered(answer, after: now - request.since)
       if request.row > 0 {
-        handler.runner.history.answered(request.row, answer, after: now - request.since)
+        handler.runner.history.answered(
+          request.row, request.uniqueID, answer, after: now - request.since)
       }
       writer.respond(stream, answer, to: request, on: handler)
     }
@@ -241,10 +242,15 @@ struct ProviderConnection {
     for (stream, late) in open.all where now - late.since > requestTimeout {
       var request = late
       open.remove(stream) { $0.dropBody() }
+      let uniqueID = handler.runner.ids.makeUniqueID()
       waiting.insert(
-        WaitingRequest(
-          &request.head, handler.runner.ids.makeUniqueID(), .answeredEarly, since: now),
-        stream)
+        WaitingRequest(&request.head, uniqueID, .answeredEarly, since: now), stream)
+      if kept != nil {
+        let body = request.receivedBody
+        keep(
+          .failure(.idleTimeout), stream, uniqueID, request.wholeText(bodyBytes: body?.count), body,
+          CaseSet(), on: handler)
+      }
       respond(stream, .rejected(.idleTimeout), on: handler)
       handler.markDirty()
     }

@@ -8,6 +8,9 @@ import RelaySetup
 extension Relay {
   package var keepsRequests: Bool { configuration.keepRequests > 0 }
 
+  /// Places of payloads that are not kept.
+  package var redactedPlaces: [PayloadPath] { configuration.redact.map { PayloadPath($0) } }
+
   /// The newest requests that match, newest first.
   ///
   /// - Parameter orNearest: when none matches, the one that differs least.
@@ -17,7 +20,7 @@ extension Relay {
     let found = await inbox.askAll(
       NodeQuestions.requests, RequestWish(match: match, limit: limit, orNearest: orNearest))
     let requests = found.value.joined().sorted { $0.at > $1.at }
-    let matching = requests.filter { match.differences(of: $0).isEmpty }
+    let matching = requests.filter { match.matches($0) }
     let nearest = orNearest && matching.isEmpty ? match.nearest(requests).map { [$0] } : nil
     return Found(value: Array((nearest ?? matching).prefix(limit)), missing: found.missing)
   }
@@ -59,11 +62,11 @@ extension NodeQuestions {
           runner.history.requests?.rows(before: before, limit: turnRows)
         }
         guard let page = page ?? nil else { break }
-        let matching = page.rows.filter { wish.match.differences(of: $0).isEmpty }
+        let matching = page.rows.filter { wish.match.matches($0) }
         if wish.orNearest, looked < nearestRows {
           others += wish.match.nearest(page.rows).map { [$0] } ?? []
         }
-        found += matching.prefix(wish.limit - count)
+        found += matching.prefix(max(0, wish.limit - count))
         (next, count, looked) = (page.next, count + matching.count, looked + page.rows.count)
       } while next != nil && count < wish.limit
     }
@@ -71,8 +74,15 @@ extension NodeQuestions {
   }
 
   static let forgetRequests = NodeQuestion(18) { (node, match: RequestMatch) -> Bool in
+    // Payloads are not read on a loop, which others wait for.
+    var ids: Set<UniqueID>?
+    if !match.payload.isEmpty {
+      let wish = RequestWish(match: match, limit: .max, orNearest: false)
+      ids = Set(await requests.answer(node, wish)?.map(\.uniqueID) ?? [])
+    }
+    let wanted = ids
     _ = await node.loops.onEach { runner in
-      runner.history.requests?.forget { match.differences(of: $0).isEmpty }
+      runner.history.requests?.forget { wanted?.contains($0.uniqueID) ?? match.matches($0) }
     }
     return true
   }
@@ -114,7 +124,7 @@ extension SentRequest: BinaryCodable {
     case .token(let team, let keyID): writer.put([team, keyID])
     case .certificate(let name): writer.put([name])
     }
-    writer.put(ordinal, fields, bodyBytes, answer?.answer, answer?.after)
+    writer.put(ordinal, fields, bodyBytes, answer?.answer, answer?.after, isRedacted)
     switch content {
     case .push(let notification, let warnings):
       writer.put(tag: 1, notification)
@@ -141,6 +151,7 @@ extension SentRequest: BinaryCodable {
     let ordinal: UInt32 = try reader.read()
     let (fields, bodyBytes): ([UInt8], Int?) = (try reader.read(), try reader.read())
     let (answer, after): (ProviderAnswer?, Interval?) = (try reader.read(), try reader.read())
+    let isRedacted: Bool = try reader.read()
     let content: Content
     switch try reader.byte() {
     case 1:
@@ -152,6 +163,7 @@ extension SentRequest: BinaryCodable {
     self.init(
       at: moment, uniqueID, source, ordinal: ordinal, fields: fields, content,
       bodyBytes: bodyBytes,
-      answer.flatMap { answer in after.map { Answer(answer, after: $0) } })
+      answer.flatMap { answer in after.map { Answer(answer, after: $0) } },
+      isRedacted: isRedacted)
   }
 }

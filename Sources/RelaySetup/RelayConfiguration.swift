@@ -231,7 +231,9 @@ package struct RelayConfiguration: Equatable, Sendable {
     threads = try reader.number("threads", cores, 1...256)
     let kept = try reader.number("keepRequests", profile == .dev ? 16 : 0, 0...65_536)
     keepRequests = kept << 20
-    redact = try reader.text("redact", "").split(separator: ",").map(String.init)
+    redact = try reader.text("redact", "").split(separator: ",").map { place in
+      String(place.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+    }.filter { !$0.isEmpty }
     record = try reader.text("record", record)
     recordPayloads = try reader.choice("recordPayloads", recordPayloads)
     recordLimit = try reader.number("recordLimit", recordLimit, 1...Limits.recordingMegabytes)

@@ -20,8 +20,8 @@ struct DemoCommand: AsyncParsableCommand {
 
       Starts a relay and a phone in this process, pushes over HTTP/2 and TLS with a provider \
       token, and tells what happens and why. Then the relay stays up, and prints curl lines to \
-      try. Its clock is virtual: in the story minutes pass at once, and then you may move it, on the \
-      page or with 'pushrelay clock advance 20m'. Nothing but certificates and keys is kept.
+      try. Its clock is virtual: in the story minutes pass at once, and then you may move it, on \
+      the page or with 'pushrelay clock advance 20m'. Nothing but certificates and keys is kept.
       """)
 
   @Option(help: "Directory for certificates and keys.")

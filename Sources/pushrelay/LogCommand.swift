@@ -75,6 +75,10 @@ struct LogCommand: AsyncParsableCommand {
     let answer = try await client.life(of: id, providerToken: token)
     await client.close()
     guard answer.status == 200 else {
+      // One that was refused has no life.
+      if answer.status == 404, !json, let request = await self.request(id) {
+        return RequestsCommand.show(request)
+      }
       let refusal = ReasonBody(answer.body)
       let message = refusal?.message.map { ": \($0)" } ?? ""
       throw CommandError(
@@ -92,6 +96,12 @@ struct LogCommand: AsyncParsableCommand {
       Console.say("")
       RequestsCommand.show(request)
     }
+  }
+
+  /// nil where the admin socket cannot be asked, or the request is not kept.
+  private func request(_ id: String) async -> RequestStatus? {
+    let client = ControlClient(state: connection.files.state)
+    return try? await client.ask(RequestStatus.self, .GET, "/v1/requests/\(id)", printing: false)
   }
 
   private static func check(_ id: String) throws {

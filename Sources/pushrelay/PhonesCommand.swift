@@ -18,9 +18,9 @@ struct PhonesCommand: AsyncParsableCommand {
         pushrelay phones show anna
 
       A phone is one of 'pushrelay device' (without --light and --count), wherever that runs; the \
-      relay is in the dev profile. It does all that a scenario's users do: open, use, lock, network, power, \
-      reboot, install again, … (docs/SCENARIOS.md). Without a network it still hears what it is \
-      told.
+      relay is in the dev profile. It does all that a scenario's users do: open, use, lock, \
+      network, power, reboot, install again, … (docs/SCENARIOS.md). Without a network it still \
+      hears what it is told.
       """,
     subcommands: [Start.self, Do.self, Show.self])
 

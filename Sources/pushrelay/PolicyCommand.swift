@@ -19,8 +19,8 @@ struct PolicyCommand: AsyncParsableCommand {
       documented is 3 at once for an app, then one every 20 minutes, and 12 at once for a phone, \
       then one every 5; strict is 1, then one an hour, and 2, then one every 30 minutes; unlimited \
       says it. In numbers of one's own a limit that is left out is none, and "burst" is as "count" \
-      unless it is given. What was used stays used. A phone's own policy counts until 'default' takes it \
-      back, or the relay ends.
+      unless it is given. What was used stays used. A phone's own policy counts until 'default' \
+      takes it back, or the relay ends.
       """)
 
   @Argument(help: "documented, strict, unlimited, or numbers; for a phone also default.")

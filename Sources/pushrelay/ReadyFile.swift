@@ -61,21 +61,30 @@ struct ReadyFile: Codable {
   func keep(in state: String, _ logger: Logger, while work: () async throws -> Void) async throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    if let other = Self.decoded(state), other.isOfRunningProcess, other.pid != pid {
+      logger.warning(
+        "commands find another relay by this state directory", metadata: ["pid": "\(other.pid)"])
+      return try await work()
+    }
     do {
       let bytes = Array(try encoder.encode(self)) + [UInt8(ascii: "\n")]
       try PrivateFile.write(bytes, to: Self.path(state))
     } catch {
       logger.warning("commands do not find this relay by its state directory: \(error)")
     }
-    defer { try? FileManager.default.removeItem(atPath: Self.path(state)) }
+    defer {
+      if Self.decoded(state)?.pid == pid {
+        try? FileManager.default.removeItem(atPath: Self.path(state))
+      }
+    }
     try await work()
   }
 
   /// Reads the file of the relay that runs there; nil when none does. One that was killed has left
   /// its file, which is told once.
   static func read(_ state: String) -> ReadyFile? {
-    guard let bytes = PrivateFile.read(path(state)) else { return nil }
-    let file = try? JSONDecoder().decode(ReadyFile.self, from: Data(bytes))
+    guard PrivateFile.read(path(state)) != nil else { return nil }
+    let file = decoded(state)
     if let file, file.isOfRunningProcess { return file }
     if !wasTold.exchange(true, ordering: .relaxed) {
       let who = file.map { ": process \($0.pid) is gone" } ?? " or of another version"
@@ -87,12 +96,18 @@ struct ReadyFile: Codable {
   /// Removes what a killed relay has left, before this process has written its own. In a container
   /// both have the same number.
   static func removeStale(_ state: String) {
-    guard let bytes = PrivateFile.read(path(state)) else { return }
-    let file = try? JSONDecoder().decode(ReadyFile.self, from: Data(bytes))
-    if let file, file.isOfRunningProcess, file.pid != ProcessInfo.processInfo.processIdentifier {
+    if let file = decoded(state), file.isOfRunningProcess,
+      file.pid != ProcessInfo.processInfo.processIdentifier
+    {
       return
     }
     try? FileManager.default.removeItem(atPath: path(state))
+  }
+
+  private static func decoded(_ state: String) -> ReadyFile? {
+    PrivateFile.read(path(state)).flatMap {
+      try? JSONDecoder().decode(ReadyFile.self, from: Data($0))
+    }
   }
 
   private static let wasTold = Atomic(false)

@@ -49,7 +49,7 @@ import Testing
       })
     // The page and what it loads, this description among them.
     let page = routed.filter { !$0.contains("/v1") && !described.contains($0) }
-    #expect(page.count == 8, "\(page)")
+    #expect(page.count == 12, "\(page)")
     #expect(
       routed.subtracting(page).subtracting(described) == [], "in the server, not described")
     #expect(described.subtracting(routed) == [], "described, not in the server")

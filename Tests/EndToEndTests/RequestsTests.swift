@@ -46,6 +46,29 @@ import Testing
     }
   }
 
+  /// Two phones, and a request each: the wait is about one of them.
+  @Test func aWaitIsAboutItsPush() async throws {
+    try await scene { relay, admin, token in
+      let first = try await push(relay, to: token, Self.badge)
+      let other = try await Phone(on: relay).register()
+      _ = try await push(relay, to: other, #"{"aps":{"badge":3}}"#)
+      let failed = try await admin(
+        "POST", "/v1/wait",
+        #"{"expect":{"what":"received","push":"\#(first)","match":{"payload":{"aps.badge":3}}}}"#)
+      #expect(failed.json["reason"] as? String == "NeverAgain", "\(failed)")
+      #expect(failed.json["difference"] as? String == "aps.badge is 2, not 3", "\(failed)")
+      // A refused request makes no event, and is seen all the same when the time is over.
+      async let late = admin(
+        "POST", "/v1/wait",
+        #"{"expect":{"what":"received","match":{"headers":{"apns-priority":"7"}}},"timeout":"3s"}"#)
+      let odd = Push(to: token, try await relay.providerToken()).with { push in
+        push.fields = ["apns-priority: 7"]
+      }
+      _ = try await relay.send([odd])
+      #expect(try await late.json["difference"] as? String == "it was refused: 400 BadPriority")
+    }
+  }
+
   @Test func aRequestIsFoundByAWordOfItsPayloadAndSentAgain() async throws {
     try await scene { relay, admin, token in
       let id = try await push(relay, to: token, Self.badge)
@@ -79,7 +102,7 @@ import Testing
   }
 
   @Test func whatIsRefusedIsKeptAndWhatIsForgottenIsGone() async throws {
-    try await scene(["--redact", "aps.alert"]) { relay, admin, token in
+    try await scene(["--redact", "user.email, aps.alert"]) { relay, admin, token in
       let odd = Push(to: token, try await relay.providerToken()).with { push in
         push.fields = ["apns-priority: 7"]
       }
@@ -92,6 +115,13 @@ import Testing
       _ = try await push(relay, to: token, Push.alert)
       let redacted = try await admin("GET", "/v1/requests?status=200")
       #expect(redacted.body.contains("[text of 5]") && !redacted.body.contains("Hello"))
+      let sent = (redacted.json["requests"] as? [[String: Any]])?.first
+      let again = try await admin("POST", "/v1/requests/\(sent?["uniqueId"] ?? "")/resend", "")
+      #expect(again.json["reason"] as? String == "NotWhole", "\(again)")
+      let blind = try await admin(
+        "POST", "/v1/wait",
+        #"{"expect":{"what":"received","match":{"payload":{"aps.alert.body":"x"}}}}"#)
+      #expect(blind.status == 400 && blind.body.contains("aps.alert is redacted"), "\(blind)")
       #expect(try await relay.command("requests", "--status", "400").output.contains("BadPriority"))
       let refusals = try await admin("GET", "/v1/refusals").json["refusals"] as? [[String: Any]]
       #expect(refusals?.count == 2 && refusals?.allSatisfy { $0["peer"] != nil } == true)

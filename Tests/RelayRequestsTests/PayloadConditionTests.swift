@@ -38,6 +38,20 @@ import Testing
     #expect(try difference(condition) == sentence)
   }
 
+  @Test(arguments: [#"n=1,"x":2"#, "n=1}", "n=1 2"])
+  func afterTheSignComesOneValue(condition: String) throws {
+    let tree = try JSONTree.read(Array(#"{"n":1}"#.utf8))
+    #expect(PayloadCondition(condition).difference(in: tree) != nil)
+  }
+
+  @Test func placesOverlap() {
+    func overlap(_ place: String, _ other: String) -> Bool {
+      PayloadPath(place).overlaps(PayloadPath(other))
+    }
+    #expect(overlap("aps", "aps.alert") && overlap("aps.alert.body", "aps.alert"))
+    #expect(!overlap("aps.badge", "aps.alert") && !overlap("a.b", #"a\.b"#))
+  }
+
   @Test func aBodyThatIsNoJSONDiffers() {
     #expect(PayloadCondition("a").difference(in: nil) == "its body is not JSON")
   }

@@ -63,7 +63,7 @@ enum Sample {
     #expect(journal.bytes <= 20_000 && (5...19).contains(journal.count))
     #expect(journal.rows(before: nil, limit: 1).rows.first?.uniqueID.low == 100)
     // The number of a row that has gone names nothing.
-    journal.answered(1, .init(.rejected(.badTopic), after: .zero))
+    journal.answered(1, UniqueID(high: 0, low: 1), .init(.rejected(.badTopic), after: .zero))
     #expect(journal.rows(before: nil, limit: 100).rows.allSatisfy { $0.answer == nil })
     _ = journal.append(try Sample.push(101, String(repeating: "y", count: 50_000)))
     #expect(journal.count == 0 && journal.bytes == 0)
@@ -73,7 +73,8 @@ enum Sample {
     var journal = journal()
     let row = journal.append(try Sample.push(1))
     _ = journal.append(Sample.refused(2))
-    journal.answered(row, .init(.rejected(.badPriority), after: .milliseconds(3)))
+    journal.answered(
+      row, UniqueID(high: 0, low: 1), .init(.rejected(.badPriority), after: .milliseconds(3)))
     let rows = journal.rows(before: nil, limit: 2).rows
     #expect(rows[1].answer?.answer.status == 400 && rows[1].answer?.after == .milliseconds(3))
     #expect(rows[0].answer == nil)
@@ -83,11 +84,11 @@ enum Sample {
     var journal = journal()
     let row = journal.append(Sample.refused(1))
     let before = journal.bytes
-    journal.received(Array("abc".utf8)[...], of: row)
-    journal.received(Array("def".utf8)[...], of: row)
+    journal.received(Array("abc".utf8)[...], of: row, UniqueID(high: 0, low: 1))
+    journal.received(Array("def".utf8)[...], of: row, UniqueID(high: 0, low: 1))
     #expect(journal.rows(before: nil, limit: 1).rows[0].body == Array("abcdef".utf8))
     #expect(journal.bytes == before + 6)
-    journal.received([UInt8](repeating: 0, count: 1 << 20)[...], of: row)
+    journal.received([UInt8](repeating: 0, count: 1 << 20)[...], of: row, UniqueID(high: 0, low: 1))
     let kept = try #require(journal.rows(before: nil, limit: 1).rows.first)
     #expect(kept.body.count == 6 && kept.bodyBytes == 6 + 1 << 20)
   }
@@ -97,19 +98,53 @@ enum Sample {
     for number in 1...3 { _ = journal.append(try Sample.push(UInt64(number))) }
     let before = journal.bytes
     journal.forget { $0.uniqueID.low == 2 }
+    #expect(journal.count == 2)
     #expect(journal.rows(before: nil, limit: 9).rows.map(\.uniqueID.low) == [3, 1])
     #expect(journal.bytes < before)
-    journal.answered(3, .init(.accepted(uniqueID: UniqueID(high: 0, low: 3)), after: .zero))
+    journal.answered(
+      3, UniqueID(high: 0, low: 3),
+      .init(.accepted(uniqueID: UniqueID(high: 0, low: 3)), after: .zero))
     #expect(journal.rows(before: nil, limit: 1).rows[0].answer?.answer.status == 200)
+    journal.forget { _ in true }
+    #expect(journal.count == 0 && journal.bytes == 0)
+    #expect(journal.append(try Sample.push(4)) == 4)
+  }
+
+  /// Numbers come again after a return to a checkpoint.
+  @Test func anAnswerNeverComesToAnotherRequest() throws {
+    var journal = journal()
+    let row = journal.append(try Sample.push(1))
+    journal.answered(row, UniqueID(high: 0, low: 9), .init(.rejected(.badTopic), after: .zero))
+    journal.received([1], of: row, UniqueID(high: 0, low: 9))
+    #expect(journal.rows(before: nil, limit: 1).rows[0].answer == nil)
+  }
+
+  @Test func headsThatDifferAreCounted() throws {
+    func bytes(_ differ: Bool) throws -> Int {
+      var journal = journal()
+      for number in 1...20 as ClosedRange<UInt64> {
+        let push = try Sample.push(number)
+        let value = differ ? "\(number)" : "1"
+        let fields = Array("x: \(String(repeating: value, count: 2000))\n".utf8)
+        _ = journal.append(
+          SentRequest(
+            at: push.at, push.uniqueID, push.source, ordinal: 1, fields: fields, push.content,
+            bodyBytes: push.bodyBytes))
+      }
+      return journal.bytes
+    }
+    #expect(try bytes(true) - bytes(false) > 19 * 2000)
   }
 
   @Test func namedPlacesAreNeverKept() throws {
     var journal = journal(1 << 20, ["aps.alert"])
     _ = journal.append(try Sample.push(1, #"{"aps":{"alert":"secret","badge":1}}"#))
     let row = journal.append(Sample.refused(2))
-    journal.received(Array(#"{"aps":{"alert":"secret"}}"#.utf8)[...], of: row)
+    journal.received(
+      Array(#"{"aps":{"alert":"secret"}}"#.utf8)[...], of: row, UniqueID(high: 0, low: 2))
     let rows = journal.rows(before: nil, limit: 2).rows
     #expect(rows[1].body == Array(#"{"aps":{"alert":"[text of 6]","badge":1}}"#.utf8))
+    #expect(rows[1].isRedacted && !rows[1].isWhole && !rows[0].isWhole)
     // In parts nothing could be found in it.
     #expect(rows[0].body.isEmpty && rows[0].bodyBytes == 26)
   }

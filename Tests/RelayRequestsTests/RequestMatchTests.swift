@@ -20,7 +20,7 @@ import Testing
     let other = try #require(DeviceToken(hexadecimal: String(repeating: "cd", count: 32)))
     let cases: [(RequestMatch, String)] = [
       (match { $0.id = UniqueID(high: 5, low: 5) }, "its id is another"),
-      (match { $0.since = Instant(milliseconds: 1) }, "it is older"),
+      (match { $0.since = Instant(milliseconds: 2) }, "it is older"),
       (match { $0.topic = "com.example.x" }, "topic is com.example.app, not com.example.x"),
       (match { $0.tokens = [other] }, "its token is " + String(repeating: "ab", count: 32)),
       (match { $0.pushType = "background" }, "push type is alert, not background"),
@@ -31,21 +31,23 @@ import Testing
       (match { $0.payload = [PayloadCondition("aps.badge=3")] }, "aps.badge is 2, not 3"),
     ]
     let request = try Sample.push(1)
-    for (match, sentence) in cases { #expect(match.differences(of: request) == [sentence]) }
+    for (match, sentence) in cases {
+      #expect(match.differences(of: request) == [sentence] && !match.matches(request))
+    }
   }
 
   @Test func conditionsThatHoldSayNothing() throws {
     let request = try Sample.push(4)
     let wanted = match {
       $0.id = request.apnsID
-      $0.since = Instant(milliseconds: 3)
+      $0.since = Instant(milliseconds: 4)
       $0.topic = "com.example.app"
       $0.tokens = [request.token].compactMap(\.self)
       $0.pushType = "alert"
       $0.headers = [("apns-priority", "10")]
       $0.payload = [PayloadCondition("aps.badge=2")]
     }
-    #expect(wanted.differences(of: request).isEmpty)
+    #expect(wanted.differences(of: request).isEmpty && wanted.matches(request))
   }
 
   @Test func theNearestDiffersLeastAndIsTheNewest() throws {

@@ -32,13 +32,13 @@ import Testing
   /// Numbers and arguments are part of what nodes of two versions say to each other.
   @Test func questionsStandOnTheWireAsEver() throws {
     let id = Array(Self.bytes(Self.device))
-    #expect(NodeQuestions.report.bytes(Self.device) == [1] + id)
+    #expect(NodeQuestions.report.bytes(Self.device) == [19] + id)
     #expect(
       NodeQuestions.administer.bytes(Pair(Self.device, .refillBudget(nil)))
         == [3] + id + Self.bytes(AdminAction.refillBudget(nil)))
     #expect(
       NodeQuestions.devices.bytes(.init(text: "a", position: Self.position, limit: 3))
-        == [4, 1, 97, 1, 2, 4, 6])
+        == [20, 1, 97, 1, 2, 4, 6])
     #expect(NodeQuestions.counters.bytes(Nothing()) == [12])
     #expect(NodeQuestions.feed.bytes(12) == [13, 1, 12])
     #expect(
