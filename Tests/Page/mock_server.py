@@ -246,7 +246,7 @@ class Relay:
             "path": f"/3/device/{token}", "topic": headers.get("apns-topic", app.topic if app else None), "token": token,
             **({"device": device.id} if device else {}), **({"kind": kind} if kind else {}),
             "pushType": headers.get("apns-push-type"), "priority": int(headers.get("apns-priority", 10)),
-            "headers": [{"name": name, "value": str(value)} for name, value in headers.items() if name[0] != ":"],
+            "headers": [{"name": ":method", "value": "POST"}] + [{"name": name, "value": str(value)} for name, value in headers.items() if name[0] != ":"],
             "payload": payload, "bodyBytes": len(raw), "warnings": found["warnings"],
             "connection": {"peer": "127.0.0.1:51234", "listener": "provider", "security": "tls", "number": 7,
                            "request": len(self.requests) + 1, "team": "TEAM123456", "keyId": "KEY1234567"},
@@ -757,7 +757,7 @@ class Handler(BaseHTTPRequestHandler):
     def post_requests(self, relay, parts, query, body):
         request = self.get_requests(relay, parts[:1], query, None)
         return self.post_push(relay, [], {}, {"to": request["token"], "payload": request["payload"],
-                              "headers": {h["name"]: h["value"] for h in request["headers"]}})
+                              "headers": {h["name"]: h["value"] for h in request["headers"] if h["name"][0] != ":"}})
 
     def get_notifications(self, relay, parts, query, body):
         if parts:

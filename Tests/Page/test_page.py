@@ -444,7 +444,7 @@ class PageTests(unittest.TestCase):
         expect(about).not_to_have_attribute("aria-label", re.compile("order"))
         self.assertIn("axis=time", page.url)
         page.select_option("#axis", "")
-        for _ in range(30):
+        for _ in range(45):
             push(600_000)
         expect(about).not_to_have_attribute("aria-label", re.compile("order"))
 
@@ -644,7 +644,7 @@ class PageTests(unittest.TestCase):
         anna, at = relay.active[0], relay.now - 15 * 60_000
         page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev&phone={anna.id}")
         page.evaluate("at => location.hash += `&at=${at}`", at)
-        expect(page.locator("#push .why")).to_contain_text("is not known: nothing is being recorded")
+        expect(page.locator("#push .why")).to_contain_text("is not known: nothing was recorded")
         self.assertEqual(page.locator("#push .apps").count(), 0)
         relay.recordings["run"] = {"name": "run", "state": "running", "bytes": 1}
         page.reload()

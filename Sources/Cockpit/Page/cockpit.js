@@ -46,7 +46,7 @@ function urlOf(changes) {
 	return "#" + new URLSearchParams(pairs({ ...view, ...changes }).filter(([, value]) => value));
 }
 function pushLink(push, words = "") {
-	return h("a", { href: urlOf({ push }) }, words, shortId(push));
+	return h("a", { href: urlOf({ push }), "data-push": push }, words, shortId(push));
 }
 function go(changes, replace = "at" in changes) {
 	history[replace ? "replaceState" : "pushState"](null, "", urlOf(changes));
@@ -180,11 +180,11 @@ function drawTable() {
 	most = busy ? 12 : past.indexOf(rows[0], -16) < 0 ? 16 : Math.min(most + 16, 100);
 	rows = past.slice(-most).reverse();
 	reconcile($("table").tBodies[0], rows, ({ key }) => key, (entry) => h("tr", { "data-push": entry.life.uniqueId || null }, [..."123456"].map((column) => h(column === "3" ? "td.dev" : "td"))), (row, entry) => {
-		const { t, mark, step, life: { uniqueId, device, topic } } = entry, name = device && nameOf(device), texts = [name, mark === "refused" ? topic : step.topic ?? ""].join();
-		row.className = [uniqueId && uniqueId === view.push && "on", mark === "refused" && "refused"].filter(Boolean).join(" ");
+		const { t, mark, step, life: { uniqueId, device, topic } } = entry, isRefused = mark === "refused", name = device && nameOf(device), app = shortTopic(isRefused ? topic : step.topic ?? ""), texts = [name, app].join();
+		row.className = `${uniqueId && uniqueId === view.push ? "on" : ""} ${isRefused ? "refused" : ""}`.trim();
 		if (row.shows === texts) return;
 		row.shows = texts;
-		[[hms(t)], [uniqueId && pushLink(uniqueId)], [name], [shortTopic(mark === "refused" ? topic : step.topic ?? "")], [icon(mark), wordOf(entry)], [whyOf(entry)]].forEach((content, index) => row.cells[index].replaceChildren(...content));
+		[[hms(t)], [uniqueId && pushLink(uniqueId)], [name], [app], [icon(mark), wordOf(entry)], [whyOf(entry)]].forEach((content, index) => row.cells[index].replaceChildren(...content));
 	});
 	if (past.length > most && most < 100) dirty("table");
 	later("names", loadNames, 600);
@@ -194,7 +194,7 @@ function drawTable() {
 async function loadNames() {
 	const unknown = [...new Set(rows.map(({ life }) => life.device))].filter((device) => device && !known.names.has(device)).slice(0, 12);
 	if (!unknown[0] || busy) return;
-	for (const [index, { status, value }] of (await Promise.allSettled(unknown.map((device) => get(`/v1/devices/${device}`)))).entries()) keep(known.names, unknown[index], (status === "fulfilled" && value.name) || "", 2000);
+	await Promise.all(unknown.map((device) => get(`/v1/devices/${device}`).catch(() => ({})).then(({ name = "" }) => keep(known.names, device, name, 2000))));
 	dirty("table", "lanes");
 }
 // The side: a push, else the chosen phone. What is the same keeps its nodes and their focus.
@@ -217,7 +217,9 @@ async function refreshPhones() {
 		for (const { device, name } of phones) keep(known.names, device, name ?? "", 2000);
 		more = found.hasMore && found.cursor;
 		page.phone = view.phone && (phones.find(isChosen) ?? await get(`/v1/devices/${view.phone}`));
-		if (page.phone) keep(known.names, view.phone, page.phone.name ?? "", 2000);
+		if (page.phone) keep(known.names, page.phone.device, page.phone.name ?? "", 2000);
+		// An address may have its name.
+		if (page.phone && !isChosen(page.phone)) go({ phone: page.phone.device }, true);
 	} catch (error) {
 		page.phone = { apps: [], network: error.message };
 	}
@@ -290,7 +292,7 @@ function tick() {
 	const text = hms(now());
 	if ($("clock").textContent === text) return;
 	set("clock", text);
-	dirty("lanes");
+	dirty("lanes", "push");
 }
 const loadClock = async () => showClock({ next: null, ...await get("/v1/clock") });
 const advance = (step) => attempt(async () => {
@@ -465,7 +467,7 @@ document.onclick = (event) => {
 	if (opener) return go({ zoom: opener.dataset.zoom });
 	if (!event.target.closest("header")) body.classList.remove("clock-open");
 	if (event.metaKey || event.ctrlKey || event.shiftKey || !(link || push)) return;
-	if (push && !link) event.preventDefault(go({ push }));
+	if (push) event.preventDefault(go({ push }));
 	showView(link?.matches(".phone") ? "time" : "push");
 };
 set("key-list", pairs(KEYS).map(([key, [does]]) => [h("dt", h("kbd", { " ": "Space", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc" }[key] ?? key)), h("dd", does)]));

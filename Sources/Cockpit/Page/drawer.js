@@ -84,7 +84,7 @@ function faults(body) {
 	const choice = (label, id, values) => field(label, `select#x-${id}`, { spellcheck: null, autocomplete: null }, values.map((value) => h("option", { value }, value)));
 	const name = field("Name", "input#x-name", { value: "flaky" }), at = choice("Where", "at", Object.keys(DOES)), does = choice("What", "do", []), value = h("div"), app = field("Only of app", "input#x-app", { placeholder: "all apps" });
 	const count = (label, id, more) => field(label, `input#x-${id}`, { type: "number", min: 0, spellcheck: null, ...more }), skip = count("Let pass first", "skip", { placeholder: 0 }), times = count("So often", "times", { min: 1, placeholder: "always" });
-	const chance = count("In percent of cases", "chance", { min: 1, max: 100, placeholder: 100 }), lasts = field("For", "input#x-for", { placeholder: "until deleted" }), says = h("p.bad", { role: "status" });
+	const chance = count("Percent", "chance", { min: 1, max: 100, placeholder: 100 }), lasts = field("For", "input#x-for", { placeholder: "until deleted" }), says = h("p.bad", { role: "status" });
 	let worth;
 	function drawValue(wanted) {
 		const values = DOES[at.control.value][does.control.value];

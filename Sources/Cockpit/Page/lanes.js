@@ -4,7 +4,7 @@ import { LEGEND, hms, h, known, lengthOf, nameOf, number, pairs, s, shortId, sho
 
 const LEFT = 96, MOST_MARKS = 240, PITCH = 26;
 const RANK = Object.keys(LEGEND);
-const SPANS = [1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 240, 720, 1440, 10080].map((minutes) => minutes * 60e3);
+const SPANS = [1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 240, 360, 720, 1440, 10080].map((minutes) => minutes * 60e3);
 const TICKS = [5, 10, 30, 60, 300, 600, 1800, 3600, 10800, 21600, 86400].map((seconds) => seconds * 1e3);
 const PATHS = { visible: "M-7-4q0-3 3-3h8q3 0 3 3v8q0 3-3 3h-8q-3 0-3-3z", ride: "M0-9L9 0L0 9L-9 0Z", refill: "M0-8L8 6L-8 6Z", connect: "M-6-6h12v6l-6 6l-6-6z",
 	replaced: "M-5-5L5 5M5-5L-5 5", expired: "M-6-6h12v12h-12zM-6 6L6-6", resend: "M6 0A6 6 0 1 1 2-5.6M2-9L2-2L7-5", fault: "M2-9L-6 2H0L-2 9L6-2H0Z", change: "M-5 9V-8H6L3-4L6 0H-5",

@@ -17,7 +17,7 @@ export async function loadOwn() {
 	refusal = found.message && `It cannot be told what to do: ${found.message}`;
 	page.dirty("push");
 }
-const stateOf = (device, at) => get("/v1/state", { device, at }).catch(({ message }) => ({ message }));
+const stateOf = (device, at) => get("/v1/state", { device, at }).catch(({ reason, message }) => ({ reason, message }));
 export async function loadPast() {
 	const { phone, at } = view, found = phone && at && await stateOf(phone, at);
 	if (phone === view.phone && found) past = { ...found, at };
@@ -40,16 +40,16 @@ async function loadTexts(device) {
 }
 
 // Used and free blocks, and when the next comes back.
-export function gauge({ remaining, burst = remaining, every, heldUntil, next = heldUntil, limit }, name = "") {
+export function gauge({ remaining, burst, every, heldUntil, next = heldUntil, limit }, name = "") {
 	if (remaining == null) return h("span.dim", name && `${name} `, "no limit");
 	const time = view.at || page.now(), other = limit && !/budget/.test(limit) && limit.replaceAll("-", " ");
-	const text = joined(`${number(remaining)} of ${number(burst)} left`, next > time && `next ${hms(next)}`, next > time && every && `one in ${every}`, other);
-	return h("span.gauge", { role: "img", "aria-label": `${name} budget: ${text}` }, name && `${name} `, Array.from({ length: Math.min(burst, 16) }, (_, index) => h(index < remaining ? "i.on" : "i")), ` ${text}`);
+	const text = joined(`${number(remaining)}${burst ? ` of ${number(burst)}` : ""} left`, next > time && `next ${hms(next)}`, next > time && every && `one in ${every}`, other);
+	return h("span.gauge", { role: "img", "aria-label": `${name} budget: ${text}` }, name && `${name} `, Array.from({ length: Math.min(burst ?? remaining, 16) }, (_, index) => h(index < remaining ? "i.on" : "i")), ` ${text}`);
 }
 
 export function drawPhone() {
 	const isPast = !!view.at, device = isPast ? past?.at === view.at && past : page.phone, time = view.at || page.now(), name = nameOf(view.phone), phone = isPast ? null : own, short = view.phone.slice(0, 8);
-	const note = isPast && (device ? device.message && `How this phone was at ${hms(view.at)} is not known: ${device.message.replace(/[.]$/, "")}. A recording has to run (Recordings).` : "…");
+	const note = isPast && (device ? device.message && `How this phone was at ${hms(view.at)} is not known: ${device.reason === "UnknownRecording" ? "nothing was recorded. Recordings begins one." : device.message}` : "…");
 	const facts = device?.apps && joined(isPast && `at ${hms(view.at)}`, device.connected ? "connected" : "away", device.network, device.power, `screen ${device.screen}`, phone && (phone.processor === "off" ? "switched off" : LOCKS[phone.lock]));
 	return [h("div.title", h("h2", name === short ? `Phone ${name}` : name), h("code.dim", short)), h("p.dim", facts || ""),
 		note && h("p.why.away", note), lockScreen(time, phone), h("h3", "Apps"),
