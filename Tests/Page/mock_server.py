@@ -783,9 +783,13 @@ class Handler(BaseHTTPRequestHandler):
         return {"policy": relay.policy, "known": KNOWN_POLICIES}
 
     def put_policy(self, relay, parts, query, body):
-        if not isinstance(body.get("policy"), dict) and body.get("policy") not in KNOWN_POLICIES:
+        policy = body.get("policy")
+        if isinstance(policy, dict):
+            self.server.given = policy
+            policy = ", ".join(f"{part['count']} in {part['per']} per {name}" for name, part in policy.items())
+        elif policy not in KNOWN_POLICIES:
             raise Problem(400, "BadBody", "no such policy", field="policy")
-        relay.policy = body["policy"]
+        relay.policy = policy
         relay.emit("policy", {"time": relay.now, "policy": relay.policy})
         return {"policy": relay.policy, "known": KNOWN_POLICIES}
 

@@ -693,9 +693,9 @@ class PageTests(unittest.TestCase):
         page.fill("#own-device", "")
         page.get_by_role("button", name="Take").click()
         row = page.locator("#table tr", has_text="policy").first
-        expect(row).to_contain_text("app 2 per 1d, phone no limit, all phones")
-        self.assertEqual(server.relay.policy, {"app": {"count": 2, "per": "1d"}})
-        expect(page.locator("#policy option:checked")).to_have_text("app 2 per 1d, phone no limit")
+        expect(row).to_contain_text("2 in 1d per app, all phones")
+        self.assertEqual(server.given, {"app": {"count": 2, "per": "1d"}})
+        expect(page.locator("#policy option:checked")).to_have_text("2 in 1d per app")
         self.assertEqual(self.problems, [])
 
     # The drawer and its parts.

@@ -1,6 +1,6 @@
 // The drawer's tools, and the export of a run.
 
-import { $, api, attempt, button, capital, hms, day, download, get, h, known, number, pairs, policyName, whyOf, request, s, set, some, toast, wordOf } from "./kit.js";
+import { $, api, attempt, button, capital, hms, day, download, get, h, known, number, pairs, whyOf, request, s, set, some, toast, wordOf } from "./kit.js";
 import { drawLanes } from "./lanes.js";
 import { HEADERS, PAYLOADS } from "./push.js";
 import { page, view } from "./cockpit.js";
@@ -166,7 +166,7 @@ export function exportRun() {
 	const doc = document.implementation.createHTMLDocument(title);
 	doc.documentElement.lang = "en";
 	doc.head.append(h("meta", { charset: "utf-8" }), h("style", [...document.styleSheets[0].cssRules].map(({ cssText }) => cssText), "body{display:block;height:auto;margin:24px}"));
-	doc.body.append(h("h1", title), h("p", `Policy ${policyName(page.overview.policy)}. ${$("light").textContent}. Times are UTC.`),
+	doc.body.append(h("h1", title), h("p", `Policy ${page.overview.policy}. ${$("light").textContent}. Times are UTC.`),
 		h("div#lanes", drawLanes({ ...lanes, entries: all, width: 1360 })), $("legend").cloneNode(true),
 		h("table", h("tbody", all.toReversed().map((entry) => h("tr", [hms(entry.t), entry.life.uniqueId, entry.life.device, entry.life.topic, wordOf(entry), whyOf(entry)].map((text) => h("td", text)))))));
 	download("push-relay.html", "<!doctype html>\n" + doc.documentElement.outerHTML, "text/html");

@@ -1,6 +1,6 @@
 // One phone: its lock screen, apps, budgets, and what one can do to it. As of then, when one looks back.
 
-import { api, button, day, entries, get, h, hms, joined, keep, known, nameOf, number, pairs, policyName, requestsOf, shortTopic, some, toast } from "./kit.js";
+import { api, button, day, entries, get, h, hms, joined, keep, known, nameOf, number, pairs, requestsOf, shortTopic, some, toast } from "./kit.js";
 import { page, view } from "./cockpit.js";
 
 let own, past, said, refusal;
@@ -54,7 +54,7 @@ export function drawPhone() {
 	return [h("div.title", h("h2", name === short ? `Phone ${name}` : name), h("code.dim", short)), h("p.dim", facts || ""),
 		note && h("p.why.away", note), lockScreen(time, phone), h("h3", "Apps"),
 		device?.apps?.[0] ? h("ul.apps", device.apps.slice(0, 40).map((app) => appRow(app, phone))) : h("p.dim", isPast ? "Not known." : "No app yet."),
-		device?.budget && [h("h3", "Budget of the phone"), h("p", gauge(device.budget)), h("p.dim", `Policy: ${policyName(device.budget.policy)}`)],
+		device?.budget && [h("h3", "Budget of the phone"), h("p", gauge(device.budget)), h("p.dim", `Policy: ${device.budget.policy}`)],
 		!isPast && [h("h3", "At the relay"), h("div.row", pairs({ connection: "Drop connection", slots: "Empty slots", budget: "Refill budget" }).map(([part, name]) =>
 			button(name, () => api("DELETE", `/v1/devices/${view.phone}/${part}`).then(page.refreshPhones)))), phone ? orders(phone) : h("p.dim", refusal)],
 		h("p#said.dim", { role: "status" }, said)].flat();
