@@ -147,9 +147,18 @@ let package = Package(
     .target(
       name: "RelayFaults", dependencies: ["Primitives", "RelayCore"], swiftSettings: safe),
 
+    // Layer 1: what providers sent, for people.
+    .target(
+      name: "RelayRequests",
+      dependencies: [
+        "Primitives", "RelayCore", .product(name: "DequeModule", package: "swift-collections"),
+      ],
+      swiftSettings: safe),
+
     // Layer 1: what the admin API and the device API say, for both ends.
     .target(
-      name: "AdminAPI", dependencies: ["Primitives", "RelayCore", "RelayFaults"],
+      name: "AdminAPI",
+      dependencies: ["Primitives", "RelayCore", "RelayFaults", "RelayRequests"],
       swiftSettings: safe),
 
     // Layer 1: how a relay is set up.
@@ -168,7 +177,7 @@ let package = Package(
       dependencies: [
         "Primitives", "RelayCore", "RelayRecording", "RelayStore", "RelayCluster", "NATS",
         "AdminAPI", "DeviceLink", "TLS", "HTTP2", "Transport", "ProviderCredentials",
-        "RelayFaults", "RelaySetup",
+        "RelayFaults", "RelayRequests", "RelaySetup",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
@@ -182,7 +191,7 @@ let package = Package(
       name: "Cockpit",
       dependencies: [
         "AdminAPI", "Primitives", "ProviderCredentials", "RelayCore", "RelayFaults",
-        "RelayRecording",
+        "RelayRecording", "RelayRequests",
         "RelayServer", "RelaySetup",
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),
@@ -221,7 +230,7 @@ let package = Package(
       dependencies: [
         "Primitives", "RelayCore", "RelayRecording", "RelayStore", "RelayCluster", "DeviceLink",
         "DeviceModel", "TLS", "RelayClient", "RelayServer", "Cockpit", "DeviceSimulator",
-        "PhoneRuntime", "AdminAPI", "ProviderCredentials", "RelaySetup",
+        "PhoneRuntime", "AdminAPI", "ProviderCredentials", "RelayRequests", "RelaySetup",
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Configuration", package: "swift-configuration"),
@@ -316,7 +325,8 @@ let package = Package(
       ],
       swiftSettings: safe),
     .testTarget(
-      name: "AdminAPITests", dependencies: ["AdminAPI", "Primitives", "RelayCore"],
+      name: "AdminAPITests",
+      dependencies: ["AdminAPI", "Primitives", "RelayCore", "RelayRequests"],
       swiftSettings: safe),
     .testTarget(
       name: "ProviderCredentialsTests",
@@ -324,6 +334,9 @@ let package = Package(
       swiftSettings: safe),
     .testTarget(
       name: "RelayFaultsTests", dependencies: ["Primitives", "RelayCore", "RelayFaults"],
+      swiftSettings: safe),
+    .testTarget(
+      name: "RelayRequestsTests", dependencies: ["Primitives", "RelayCore", "RelayRequests"],
       swiftSettings: safe),
     .testTarget(
       name: "RelaySetupTests",
@@ -336,8 +349,9 @@ let package = Package(
     .testTarget(
       name: "RelayServerTests",
       dependencies: [
-        "AdminAPI", "Primitives", "ProviderCredentials", "RelayFaults", "RelaySetup",
-        "RelayServer", "RelayClient", "RelayCluster", "RelayCore", "RelayRecording", "RelayStore",
+        "AdminAPI", "Primitives", "ProviderCredentials", "RelayFaults", "RelayRequests",
+        "RelaySetup", "RelayServer", "RelayClient", "RelayCluster", "RelayCore", "RelayRecording",
+        "RelayStore",
         "TestSupport", "DeviceLink",
         "HTTP2", "NATS", "TLS", "Transport",
         .product(name: "Logging", package: "swift-log"),
@@ -399,8 +413,8 @@ let package = Package(
     .testTarget(
       name: "CockpitTests",
       dependencies: [
-        "AdminAPI", "Primitives", "RelayCore", "RelayFaults", "RelayServer", "RelaySetup",
-        "Cockpit",
+        "AdminAPI", "Primitives", "RelayCore", "RelayFaults", "RelayRequests", "RelayServer",
+        "RelaySetup", "Cockpit",
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),
       ],

@@ -22,11 +22,18 @@ package struct DeviceStatus: Codable, Equatable, Sendable {
   package struct Budget: Codable, Equatable, Sendable {
     package var policy: String
     package var remaining: Int64?
+    /// As in `Waits.Budget`.
+    package var burst: Int64?
+    package var every: String?
+    package var next: Int64?
   }
 
   /// Silent pushes left for an app, nil for no limit, and until when it has to wait.
   package struct AppBudget: Codable, Equatable, Sendable {
     package var remaining: Int64?
+    package var burst: Int64?
+    package var every: String?
+    package var next: Int64?
     package var allowed: Bool
     package var heldUntil: Int64?
     package var limit: String?
@@ -56,9 +63,15 @@ package struct DeviceStatus: Codable, Equatable, Sendable {
     network = report.condition.network.rawValue
     screen = report.condition.screen.rawValue
     inFlight = report.inFlight
-    budget = Budget(policy: report.policy, remaining: report.remaining)
+    let all = report.allowance.map(Waits.Budget.init)
+    budget = Budget(
+      policy: report.policy, remaining: all?.remaining, burst: all?.burst, every: all?.every,
+      next: all?.next)
     apps = report.apps.map { app in
-      var budget = AppBudget(remaining: app.remaining, allowed: true)
+      let own = app.allowance.map(Waits.Budget.init)
+      var budget = AppBudget(
+        remaining: own?.remaining, burst: own?.burst, every: own?.every, next: own?.next,
+        allowed: true)
       if case .held(let until, let limit) = app.budget {
         budget.allowed = false
         budget.heldUntil = until?.milliseconds
@@ -125,8 +138,40 @@ package struct DeviceEvents: Codable, Sendable {
 
 /// The answer to `GET /v1/policy`.
 package struct PolicyStatus: Codable, Sendable {
+  /// How many at once, and the time that gives one back, such as 20m.
+  package struct Limit: Codable, Sendable {
+    package var burst: Int64
+    package var every: String
+
+    fileprivate init(_ limit: RateLimit) {
+      (burst, every) = (limit.burst, limit.interval.text)
+    }
+  }
+
   package var policy: String
+  /// nil for no limit.
+  package var app: Limit?
+  package var device: Limit?
   package var known = SilentPolicy.named.map(\.name)
 
-  package init(_ policy: SilentPolicy) { self.policy = policy.name }
+  package init(_ policy: SilentPolicy) {
+    self.policy = policy.name
+    app = policy.perApp.map(Limit.init)
+    device = policy.perDevice.map(Limit.init)
+  }
+}
+
+/// The answer to `POST /v1/devices/{device}/do`: what has happened on the phone, a line each.
+package struct OrderDone: Codable, Sendable {
+  package var time: Int64
+  package var lines: [String]
+
+  package init(time: Instant, told: [UInt8]) {
+    self.time = time.milliseconds
+    guard case .list(let told)? = (try? JSONTree.read(told))?["lines"]?.value else {
+      lines = []
+      return
+    }
+    lines = told.compactMap(\.text)
+  }
 }

@@ -80,8 +80,12 @@ package struct NotificationLife: Codable, Equatable, Sendable {
   // Only in the admin API: providers are told nothing about devices.
   package var device: String?
   package var sentence: String?
+  /// Of a held one, and of one that the phone lets wait.
+  package var waits: Waits?
   /// The token of the device's app; empty when the app is gone.
   package var token: String?
+  /// As it was sent, if the relay keeps requests and still has this one; not in lists.
+  package var request: RequestStatus?
 
   /// nil when the first step, which has its owner, is no longer known.
   package init?(

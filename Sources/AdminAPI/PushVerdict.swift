@@ -3,7 +3,7 @@ package import RelayCore
 
 /// The answer to `POST /v1/push`: 200, or Apple's refusal; status 0 when a fault took the push.
 package struct PushVerdict: Codable, Sendable {
-  package struct Warning: Codable, Sendable {
+  package struct Warning: Codable, Equatable, Sendable {
     package var code: String
     package var text: String
 

@@ -4,7 +4,7 @@ package import RelayCore
 /// A refusal of an admin API request; as JSON, the body of the answer.
 package struct Refusal: Error, Codable, Equatable, Sendable {
   private enum CodingKeys: CodingKey {
-    case reason, message, field, waitingFor, nearest, missingNodes
+    case reason, message, field, waitingFor, nearest, nearestRequest, difference, missingNodes
   }
 
   package var status = 0
@@ -20,6 +20,9 @@ package struct Refusal: Error, Codable, Equatable, Sendable {
   package var waitingFor: [String]?
   /// The nearest lives to what was wanted.
   package var nearest: [NotificationLife]?
+  /// The request that was nearest to the wanted, and how it first differs.
+  package var nearestRequest: RequestStatus?
+  package var difference: String?
   /// Nodes that did not answer.
   package var missingNodes: [String]?
 
@@ -51,12 +54,17 @@ package struct Lacks: Codable, Sendable {
 package struct RefusedPush: Codable, Sendable {
   package var time: Int64
   package var uniqueId: String
+  /// The client's address and port; absent for the admin API.
+  package var peer: String?
   package var status: Int
   package var reason: String
   /// The exact cause, for people.
   package var cause: String
 
-  package init(at moment: Instant, _ id: UniqueID, _ rejection: Rejection, cause: String) {
+  package init(
+    at moment: Instant, _ id: UniqueID, peer: String, _ rejection: Rejection, cause: String
+  ) {
+    self.peer = peer.isEmpty ? nil : peer
     time = moment.milliseconds
     uniqueId = id.description
     status = Int(rejection.status)

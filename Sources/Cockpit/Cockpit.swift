@@ -194,7 +194,9 @@ package struct Cockpit: Service {
       cursor: { epoch.cursor(await feeds.position()) }
     ).add(to: router)
     PhoneRoutes(relay: relay).add(to: router)
+    OrderRoutes(relay: relay).add(to: router)
     FaultRoutes(relay: relay).add(to: router)
+    RequestRoutes(relay: relay, epoch: epoch, configuration: configuration).add(to: router)
     NotificationRoutes(relay: relay, epoch: epoch).add(to: router)
     PushRoutes(relay: relay).add(to: router)
     EventRoutes(relay: relay, epoch: epoch).add(to: router)
@@ -224,6 +226,17 @@ struct Epoch: Sendable {
   var listText: String { relay.nodeName == nil ? text : "all" }
 
   func listCursor(_ moment: Instant) -> String { "\(listText)-\(moment.milliseconds)" }
+
+  func moment(_ cursor: String) throws(Refusal) -> Instant {
+    let parts = cursor.split(separator: "-", omittingEmptySubsequences: false)
+    guard parts.count == 2, let milliseconds = Int64(parts[1]) else {
+      throw .body("since is a cursor that this API gave", field: "since")
+    }
+    guard parts[0] == listText else {
+      throw Refusal(410, "CursorExpired", "the cursor is of another run: ask without since")
+    }
+    return Instant(milliseconds: milliseconds)
+  }
 }
 
 package enum AdminToken {

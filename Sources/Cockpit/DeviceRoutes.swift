@@ -2,6 +2,7 @@ import AdminAPI
 import Hummingbird
 import Primitives
 import RelayCore
+import RelayRequests
 import RelayServer
 
 struct DeviceRoutes {
@@ -57,12 +58,14 @@ struct DeviceRoutes {
   }
 
   private static func policy(in body: [UInt8]) throws -> SilentPolicy {
-    let name = try JSONMembers(body, known: ["policy"]).text("policy")
-    guard let policy = SilentPolicy.named.first(where: { $0.name == name }) else {
-      let known = SilentPolicy.named.map(\.name).joined(separator: ", ")
-      throw Refusal.body("policy is one of \(known)", field: "policy")
+    guard let json = try JSONMembers(body, known: ["policy"]).value("policy") else {
+      throw Refusal.body("policy is one of \(SilentPolicyError.forms)", field: "policy")
     }
-    return policy
+    do throws(SilentPolicyError) {
+      return try SilentPolicy(json: json)
+    } catch {
+      throw Refusal.body("policy: \(error)", field: "policy")
+    }
   }
 
   /// Sets the policy of one device; nil returns it to the common one.
@@ -94,7 +97,10 @@ struct DeviceRoutes {
       for action in [AdminAction.emptySlots(nil), .refillBudget(nil)] {
         guard try await relay.administer(device, action) else { throw Self.unknown }
       }
-      return Missing()
+      guard relay.keepsRequests else { return Missing() }
+      var match = RequestMatch()
+      match.tokens = try await RequestRoutes.tokens(of: device, relay)
+      return await relay.forgetRequests(match)
     case (nil, nil, true?): return await relay.reset(nil)
     default:
       throw Refusal.body(#"say one of {"topic":"…"}, {"device":"…"}, {"all":true}"#)

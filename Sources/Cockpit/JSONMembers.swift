@@ -55,6 +55,17 @@ struct JSONMembers {
     return try JSONMembers(value, known: known, under: key)
   }
 
+  /// The members of a member that is an object of any names; none when it is absent.
+  func members(of key: String) throws -> [(key: String, value: JSONTree)] {
+    guard let value = tree[key] else { return [] }
+    guard case .object(let members) = value.value else {
+      throw Refusal.body("\(key) is an object", field: prefix + key)
+    }
+    return members
+  }
+
+  func value(_ key: String) -> JSONTree? { tree[key] }
+
   func text(_ key: String) throws -> String? {
     guard let value = tree[key] else { return nil }
     guard let text = value.text else {

@@ -14,7 +14,7 @@ struct NotificationRoutes {
       try Response(json: try await body(named: context.parameters.get("id") ?? ""))
     }
     router.get("/v1/refusals") { request, _ in
-      let since = try request.parameter("since").map(moment)
+      let since = try request.parameter("since").map(epoch.moment)
       let limit = try request.limit()
       let cursor = epoch.listCursor(relay.now)
       let found = await relay.refusals(limit: 500)
@@ -24,7 +24,8 @@ struct NotificationRoutes {
           RefusalList(
             cursor: cursor, hasMore: refusals.count > limit,
             refusals: refusals.prefix(limit).map {
-              RefusedPush(at: $0.at, $0.uniqueID, $0.rejection, cause: $0.explanation)
+              RefusedPush(
+                at: $0.at, $0.uniqueID, peer: $0.peer, $0.rejection, cause: $0.explanation)
             }),
           found.missing))
     }
@@ -35,24 +36,28 @@ struct NotificationRoutes {
       throw Refusal(400, "BadId", "a notification's id is a UUID: apns-id or apns-unique-id")
     }
     let found = await relay.life(of: id)
-    guard let life = found.value, let body = await body(of: life) else {
+    guard let life = found.value, var body = await body(of: life) else {
       // A node that does not answer may know it.
       guard found.missing.isEmpty else { throw Refusal(found.missing) }
       throw Refusal.missing("UnknownNotification", "no such notification in the relay's log")
     }
+    body.request = await RequestRoutes.status(of: life.uniqueID, relay)
     return Lacking(body, found.missing)
   }
 
   func body(of life: Relay.Life) async -> NotificationLife? {
-    var body = NotificationLife(life)
-    body?.token = await token(of: life) ?? ""
-    return body
+    // Unknown for a device whose node is away.
+    NotificationLife(life, try? await relay.report(of: life.device), at: relay.now)
   }
 
-  private func token(of life: Relay.Life) async -> String? {
-    // Unknown for a device whose node is away.
-    let report = try? await relay.report(of: life.device)
-    return report?.apps.first { $0.topic == life.topic }?.token.hexadecimal
+  /// Of several, with one question to each node.
+  func bodies(of lives: some Sequence<Relay.Life>) async -> [NotificationLife] {
+    let devices = Array(Set(lives.map(\.device)))
+    guard !devices.isEmpty else { return [] }
+    let reports = Dictionary(
+      await relay.reports(of: devices).value.map { ($0.device, $0) }, uniquingKeysWith: { $1 })
+    let now = relay.now
+    return lives.compactMap { NotificationLife($0, reports[$0.device], at: now) }
   }
 
   private func page(_ request: Request) async throws -> Lacking<NotificationList> {
@@ -61,7 +66,7 @@ struct NotificationRoutes {
     filter.device = try Refusal.device(request.parameter("device"))
     filter.topic = request.parameter("topic")
     filter.kind = try Refusal.kind(request.parameter("kind"))
-    filter.since = try request.parameter("since").map(moment)
+    filter.since = try request.parameter("since").map(epoch.moment)
     var missing = Missing()
     let state = try Refusal.read(
       request.parameter("state"), "state", "is one of \(Self.states.joined(separator: ", "))"
@@ -80,12 +85,13 @@ struct NotificationRoutes {
     // The state is known only from the whole life: read more than are wanted.
     let lives = await relay.lives(filter, limit: state == nil ? limit + 1 : 1000)
     missing.formUnion(lives.missing)
-    let bodies = lives.value.compactMap(NotificationLife.init).filter {
-      state == nil || $0.state == state || $0.steps.last?.reason == state
+    let wanted = lives.value.filter { life in
+      guard let state, let body = NotificationLife(life.steps) else { return true }
+      return body.state == state || body.steps.last?.reason == state
     }
     let page = NotificationList(
-      cursor: epoch.listCursor(relay.now), hasMore: bodies.count > limit,
-      notifications: await withTokens(bodies.prefix(limit)))
+      cursor: epoch.listCursor(relay.now), hasMore: wanted.count > limit,
+      notifications: await bodies(of: wanted.prefix(limit)))
     return Lacking(page, missing)
   }
 
@@ -94,29 +100,4 @@ struct NotificationRoutes {
     "received", "restored", "sent", "stored", "delivered", "discarded", "replaced", "expired",
     "unregistered", "cleared",
   ]
-
-  private func withTokens(_ bodies: ArraySlice<NotificationLife>) async -> [NotificationLife] {
-    let devices = Set(bodies.compactMap(\.device)).compactMap { DeviceID($0) }
-    var tokens: [String: [String: String]] = [:]
-    for report in await relay.reports(of: devices).value {
-      tokens[report.device.description] = Dictionary(
-        uniqueKeysWithValues: report.apps.map { ($0.topic.description, $0.token.hexadecimal) })
-    }
-    return bodies.map { body in
-      var body = body
-      body.token = tokens[body.device ?? ""]?[body.topic] ?? ""
-      return body
-    }
-  }
-
-  private func moment(_ cursor: String) throws(Refusal) -> Instant {
-    let parts = cursor.split(separator: "-", omittingEmptySubsequences: false)
-    guard parts.count == 2, let milliseconds = Int64(parts[1]) else {
-      throw .body("since is a cursor that this API gave", field: "since")
-    }
-    guard parts[0] == epoch.listText else {
-      throw Refusal(410, "CursorExpired", "the cursor is of another run: ask without since")
-    }
-    return Instant(milliseconds: milliseconds)
-  }
 }

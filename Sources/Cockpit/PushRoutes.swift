@@ -82,11 +82,13 @@ struct PushRoutes {
         token: token, topic: topic, uniqueID: uniqueID, isStrict: relay.isStrict, at: relay.now,
         &warnings)
     } catch {
-      relay.refused(error, uniqueID)
+      relay.refused(
+        error, uniqueID, body: wish.draft.payload,
+        fields: Array(":path: /3/device/\(token)\n".utf8) + wish.fields)
       return answer(error, uniqueID, warnings)
     }
     let note = PushNote(warnings, traceParent: wish.traceParent)
-    switch await relay.submit(notification, note) {
+    switch await relay.submit(notification, note, fields: wish.fields) {
     case .accepted:
       var verdict = PushVerdict(200, uniqueID, warnings)
       verdict.apnsId = notification.apnsID.description
@@ -133,7 +135,22 @@ struct PushRoutes {
 struct PushWish {
   private(set) var to: String?
   private(set) var topic: String?
-  private(set) var draft = PushDraft()
+  var draft = PushDraft()
+
+  init(to: String, topic: String?) { (self.to, self.topic) = (to, topic) }
+
+  /// Its header fields for the journal of requests.
+  var fields: [UInt8] {
+    var lines = draft.headers.filter { $0.name != FieldName.authorization.wireName }
+    if let topic, !lines.contains(where: { $0.name == FieldName.apnsTopic.wireName }) {
+      lines.append((FieldName.apnsTopic.wireName, topic))
+    }
+    let text = lines.map { field in
+      // A line feed would begin another field.
+      "\(field.name): \(String(field.value.map { $0.isNewline ? " " : $0 }))\n"
+    }
+    return Array(text.joined().utf8)
+  }
 
   init(_ bytes: [UInt8]) throws {
     let problem = "the body is an object with to, topic, headers and payload"

@@ -185,6 +185,11 @@ extension Request {
     uri.queryParameters[Substring(name)].map(String.init).flatMap { $0.isEmpty ? nil : $0 }
   }
 
+  /// All query parameters of this name that are not empty.
+  func parameters(_ name: String) -> [String] {
+    uri.queryParameters[values: Substring(name)].map(String.init).filter { !$0.isEmpty }
+  }
+
   /// `limit`, from 1 to 500.
   func limit(_ fallback: Int = 50) throws(Refusal) -> Int {
     guard let text = parameter("limit") else { return fallback }

@@ -2,6 +2,7 @@ import AdminAPI
 import Hummingbird
 import Primitives
 import RelayCore
+import RelayRequests
 import RelayServer
 
 /// Waits until something has happened, and says why not.
@@ -30,6 +31,7 @@ struct WaitRoutes {
   }
 
   private func answer(_ wish: WaitWish) async throws -> Response {
+    guard wish.match == nil || relay.keepsRequests else { throw RequestRoutes.notKept }
     guard await waits.begin() else {
       throw Refusal(
         503, "TooManyWaits", "\(WaitCount.limit) waits are under way; try again when one is over")
@@ -51,7 +53,9 @@ struct WaitRoutes {
     var position = await feed.position
     let start = relay.now
     let limit = wish.within.map { start + $0 }
-    if wish.advances { return try await advance(wish, from: start, to: limit ?? start) }
+    if wish.advances, let answer = try await advance(wish, from: start, to: limit ?? start) {
+      return answer
+    }
     let deadline = ContinuousClock.now + .milliseconds(wish.timeout.milliseconds)
     let timer = Task {
       try await Task.sleep(until: deadline, clock: .continuous)
@@ -61,7 +65,7 @@ struct WaitRoutes {
     let rewindCount = relay.rewindCount
     var finding = try await look(wish)
     if let met = met(finding, wish, since: start) { return met }
-    if finding.isHopeless { return try over(finding, wish, since: start) }
+    if finding.isHopeless { return try await over(finding, wish, since: start) }
     if relay.nodeName != nil, wish.timeout > .milliseconds(0) {
       // Events on other nodes are missed until those are followed.
       await relay.feeds.follow(feed)
@@ -81,14 +85,15 @@ struct WaitRoutes {
         if let met = met(finding, wish, since: start) { return met }
         if finding.isHopeless { break }
       }
-      if let limit, relay.now >= limit { break }
+      if let limit, !wish.advances, relay.now >= limit { break }
     }
-    return try over(finding, wish, since: start)
+    return try await over(finding, wish, since: start)
   }
 
-  /// Advances the clock event by event until the wait is met or the time is over.
+  /// Advances the clock event by event until the wait is met or the time is over. nil when a phone
+  /// that is not on this clock has yet to acknowledge a push: that takes the machine's time.
   private func advance(_ wish: WaitWish, from start: Instant, to end: Instant) async throws
-    -> WaitAnswer
+    -> WaitAnswer?
   {
     guard let clock = relay.virtualClock else {
       throw Refusal.conflict(
@@ -102,11 +107,16 @@ struct WaitRoutes {
           throw Refusal.missing("UnknownNotification", "no such notification in the relay's log")
         }
         if let met = met(finding, wish, since: start) { return met }
-        if finding.isHopeless { return try over(finding, wish, since: start) }
+        if finding.isHopeless { return try await over(finding, wish, since: start) }
         guard let next = await clock.next(), next.at <= end, clock.now < end else {
           if clock.now < end { _ = try await clock.advance(.to(end)) }
           let last = try await look(wish)
-          return try met(last, wish, since: start) ?? over(last, wish, since: start)
+          if let met = met(last, wish, since: start) { return met }
+          let isUnacknowledged = last.lives.contains { life in
+            if case .sent = life.last.step { true } else { false }
+          }
+          if isUnacknowledged, !wish.never { return nil }
+          return try await over(last, wish, since: start)
         }
         _ = try await clock.advance(.next)
       }
@@ -116,7 +126,7 @@ struct WaitRoutes {
   }
 
   private struct Finding {
-    var lives: [NotificationLife] = []
+    var lives: [Relay.Life] = []
     var events: [NotificationLife.Step] = []
     var isHopeless = false
     /// The device is in the wanted state.
@@ -125,6 +135,8 @@ struct WaitRoutes {
     var uniqueID: UniqueID?
     var missing = Missing()
     var away: NodeAway?
+    /// The request that is nearest to the wanted, if none is that.
+    var nearest: SentRequest?
   }
 
   private func look(_ wish: WaitWish) async throws -> Finding {
@@ -132,27 +144,34 @@ struct WaitRoutes {
       return await look(at: device, wish)
     }
     var finding = Finding()
-    var lives: [NotificationLife]
     if let push = wish.push {
       let found = await relay.life(of: push)
       finding.missing = found.missing
       finding.uniqueID = found.value?.uniqueID
-      guard let life = found.value,
-        let body = await NotificationRoutes(relay: relay, epoch: epoch).body(of: life)
-      else { return finding }
-      lives = [body]
+      guard let life = found.value else { return finding }
+      finding.lives = [life]
     } else {
       let found = await relay.lives(wish.filter, limit: 1000)
       finding.missing = found.missing
-      lives = found.value.compactMap(NotificationLife.init)
+      finding.lives = found.value
     }
+    if let match = wish.match {
+      let requests = await relay.requests(match, limit: 1000, orNearest: true)
+      finding.missing.formUnion(requests.missing)
+      let matching = requests.value.filter { match.differences(of: $0).isEmpty }
+      let ids = Set(matching.map(\.uniqueID))
+      finding.lives = finding.lives.filter { ids.contains($0.uniqueID) }
+      // A refused one has no life.
+      if finding.lives.isEmpty { finding.nearest = requests.value.first }
+    }
+    let lives = finding.lives.compactMap { NotificationLife($0.steps) }
     let events = lives.flatMap { $0.steps.filter(wish.matches) }.sorted { $0.time < $1.time }
     // The app of a delivered push may still report an outcome.
     let last: Set<String> = wish.what == .outcome ? ["discarded"] : ["delivered", "discarded"]
     let isHopeless =
       wish.push != nil && events.count < wish.count && !lives.isEmpty
       && lives.allSatisfy { last.contains($0.state) }
-    (finding.lives, finding.events, finding.isHopeless) = (lives, events, isHopeless)
+    (finding.events, finding.isHopeless) = (events, isHopeless)
     return finding
   }
 
@@ -191,8 +210,9 @@ struct WaitRoutes {
   }
 
   /// The answer when the time is over or the wait is hopeless.
-  private func over(_ finding: Finding, _ wish: WaitWish, since start: Instant) throws -> WaitAnswer
-  {
+  private func over(
+    _ finding: Finding, _ wish: WaitWish, since start: Instant
+  ) async throws -> WaitAnswer {
     if let away = finding.away { throw away }
     if wish.never {
       guard finding.missing.isEmpty else { throw Refusal(finding.missing) }
@@ -205,19 +225,29 @@ struct WaitRoutes {
       }
       throw Refusal.conflict("Happened", "it has happened: \(event.at) \(event.text)")
     }
-    let nearest = Array(finding.lives.prefix(3))
+    let nearest = await NotificationRoutes(relay: relay, epoch: epoch)
+      .bodies(of: finding.lives.prefix(3))
     let (reason, message) =
       finding.isHopeless
       ? ("NeverAgain", "it cannot come true any more") : ("NotYet", nothing(wish))
     var refusal = Refusal.conflict(reason, nearest.first?.sentence ?? message)
     refusal.nearest = nearest
+    if let request = finding.nearest, let difference = wish.difference(of: request) {
+      refusal.nearestRequest = RequestStatus(request)
+      refusal.difference = difference
+      refusal.message =
+        "no push is as wanted; the nearest is \(request.uniqueID), sent at "
+        + "\(request.at.iso8601): \(difference)"
+    }
     if !finding.missing.nodes.isEmpty { refusal.missingNodes = finding.missing.nodes }
     throw refusal
   }
 
   private func nothing(_ wish: WaitWish) -> String {
     if wish.what.isOfDevice { return "the device is not \(wish.what.rawValue)" }
-    guard let push = wish.push else { return "nothing of the kind has happened" }
+    guard let push = wish.push else {
+      return wish.match == nil ? "nothing of the kind has happened" : "no push was sent at all"
+    }
     return "the relay knows no push \(push): it is another relay's, mistyped, or forgotten"
   }
 }
@@ -253,6 +283,8 @@ package struct WaitWish {
   var what: What
   var push: UniqueID?
   var filter = Relay.LifeFilter()
+  /// Conditions on the push's request.
+  var match: RequestMatch?
   var via: String?
   var count = 1
   var never = false
@@ -267,7 +299,9 @@ package struct WaitWish {
 
   init(_ bytes: [UInt8]) throws {
     let outer = try JSONMembers(bytes, known: ["expect", "within", "advance", "timeout"])
-    let known: Set<String> = ["what", "push", "device", "topic", "kind", "via", "count", "never"]
+    let known: Set<String> = [
+      "what", "push", "device", "topic", "kind", "via", "match", "count", "never",
+    ]
     guard let inner = try outer.object("expect", known: known) else {
       throw Refusal.body(#"expect says what to wait for: {"what":"delivered"}"#, field: "expect")
     }
@@ -283,6 +317,10 @@ package struct WaitWish {
     if via != nil { let _: Via = try Refusal.read(via, "expect.via", oneOf: \.name) }
     guard via == nil || what == .sent else {
       throw Refusal.body("via goes with sent: no other step has one", field: "expect.via")
+    }
+    match = try inner.object("match", known: Self.matchNames).map { try Self.match($0) }
+    guard match == nil || !what.isOfDevice else {
+      throw Refusal.body("match goes with what happens to pushes", field: "expect.match")
     }
     guard !what.isOfDevice || filter.device != nil else {
       throw Refusal.body("\(what.rawValue) needs the id of a device", field: "expect.device")
@@ -302,6 +340,36 @@ package struct WaitWish {
     guard !advances || within != nil else {
       throw Refusal.body("advance needs within: how far the clock may be moved", field: "within")
     }
+  }
+
+  /// The difference of a request from the wanted; a refused one did not become a push.
+  func difference(of request: SentRequest) -> String? {
+    match?.differences(of: request).first
+      ?? request.answer.flatMap { answer in
+        answer.answer.rejection.map { "it was refused: \($0.status) \($0.reason)" }
+      }
+  }
+
+  private static let matchNames: Set<String> = [
+    "topic", "token", "pushType", "status", "reason", "headers", "payload",
+  ]
+
+  /// `{"topic":…,"headers":{"apns-priority":"5"},"payload":{"aps.badge":3}}`
+  private static func match(_ members: JSONMembers) throws -> RequestMatch {
+    var match = RequestMatch()
+    match.topic = try members.text("topic")
+    match.tokens = try Refusal.token(members.text("token"), "expect.match.token").map { [$0] }
+    match.pushType = try members.text("pushType")
+    match.status = try members.integer("status").map { Int($0) }
+    match.reason = try members.text("reason")
+    match.headers = try members.members(of: "headers").map { name, value in
+      // A number is written as in the header.
+      (name.lowercased(), value.text ?? String(decoding: value.source, as: UTF8.self))
+    }
+    match.payload = try members.members(of: "payload").map { path, value in
+      PayloadCondition(PayloadPath(path), .equals(value))
+    }
+    return match
   }
 
   static func timeout(_ text: String) throws(Refusal) -> Interval {

@@ -1,4 +1,4 @@
-import Primitives
+package import Primitives
 
 /// Remote notifications (WWDC 2013 session 204): what is shown, and which apps are woken.
 extension Phone {
@@ -88,6 +88,13 @@ extension Phone {
     let phone = silentLimit.nextAllowed(silentAllowance)
     guard max(app, phone) > now else { return nil }
     return app >= phone ? (.app, app) : (.phone, phone)
+  }
+
+  /// When a silent push may next wake the app, as long as the phone is locked and on battery.
+  package func nextSilent(of app: AppID) -> Instant {
+    let limit = RateLimit(interval: limits.silentInterval, burst: limits.silentBurst)
+    return max(
+      limit.nextAllowed(apps[app.number].silentAllowance), silentLimit.nextAllowed(silentAllowance))
   }
 
   /// Waking is nearly free when radio and processor are already awake, or on mains power and Wi-Fi.

@@ -20,13 +20,64 @@ struct LiveCommand {
     } else if scenario.phones.count > 1 {
       throw LiveCommandError(text: "name the phone first, as in \"\(phone): lock\"")
     }
+    try self.init(words, to: phone, in: scenario)
+  }
+
+  /// An order as JSON: an event of a scenario without times and phone, or all words in `do`.
+  ///
+  /// ```
+  /// {"do":"network","to":"airplane"}   {"do":"network airplane"}
+  /// {"do":"use","app":"com.example.news","for":"10m"}
+  /// ```
+  init(order: [UInt8], to phone: String, in scenario: Scenario) throws(LiveCommandError) {
+    let tree: JSONTree
+    do { tree = try JSONTree.read(order) } catch { throw LiveCommandError(text: error.text) }
+    guard case .object(let members) = tree.value, let words = tree["do"]?.text else {
+      throw LiveCommandError(text: #"say what to do, as in {"do":"lock"}"#)
+    }
+    guard members.count > 1 else {
+      let words = words.split(whereSeparator: \.isWhitespace).map(String.init)
+      try self.init(words, to: phone, in: scenario)
+      return
+    }
+    guard let verb = Self.verbs.first(where: { $0.name == words }) else {
+      throw LiveCommandError(text: Self.unknown(words))
+    }
+    do {
+      try Reader(file: "", tree: tree, key: "")
+        .check(["do"] + verb.allKeys.filter { $0 != "phone" })
+    } catch {
+      throw LiveCommandError(error)
+    }
+    let whole = Array("{\"phone\":\(quoted(phone)),".utf8) + tree.source.dropFirst()
+    try self.init(json: whole, in: scenario)
+  }
+
+  private init(json: [UInt8], in scenario: Scenario) throws(LiveCommandError) {
+    do {
+      let reader = Reader(file: "", tree: try JSONTree.read(json), key: "")
+      action = try PlaceNames(phones: scenario.phones).action(reader)
+    } catch let problem as ScenarioError {
+      throw LiveCommandError(problem)
+    } catch {
+      throw LiveCommandError(text: "it cannot be read")
+    }
+  }
+
+  private static func unknown(_ words: String) -> String {
+    "there is no \"\(words)\"; 'help' lists what there is"
+  }
+
+  private init(
+    _ words: [String], to phone: String, in scenario: Scenario
+  ) throws(LiveCommandError) {
     // The longest verb wins: "open banner" before "open".
     let verbs = Self.verbs.filter {
       words.starts(with: $0.name.split(separator: " ").map(String.init))
     }
     guard let verb = verbs.max(by: { $0.name.count < $1.name.count }) else {
-      let what = words.first.map { "there is no \"\($0)\"" } ?? "what is to be done?"
-      throw LiveCommandError(text: "\(what); 'help' lists what there is")
+      let what = words.first.map(Self.unknown) ?? "what is to be done? 'help' lists what there is"
+      throw LiveCommandError(text: what)
     }
     var members = ["\"do\":\(quoted(verb.name))", "\"phone\":\(quoted(phone))"]
     var arguments = Array(words.dropFirst(verb.name.split(separator: " ").count))
@@ -45,17 +96,7 @@ struct LiveCommand {
     guard arguments.isEmpty else {
       throw LiveCommandError(text: "\"\(arguments[0])\" is too much")
     }
-    do {
-      let members = members.joined(separator: ",")
-      let reader = Reader(file: "", tree: try JSONTree.read(Array("{\(members)}".utf8)), key: "")
-      let names = PlaceNames(phones: scenario.phones)
-      action = try names.action(reader)
-    } catch let problem as ScenarioError {
-      let key = problem.key.isEmpty || problem.key == "do" ? "" : "\(problem.key): "
-      throw LiveCommandError(text: key + problem.text)
-    } catch {
-      throw LiveCommandError(text: "\"\(text)\" cannot be read")
-    }
+    try self.init(json: Array("{\(members.joined(separator: ","))}".utf8), in: scenario)
   }
 
   static let verbs = Verb.all.filter(\.isCommand)
@@ -99,6 +140,13 @@ package enum LiveCommandHelp {
 /// Why a command could not be performed.
 package struct LiveCommandError: Error, Hashable, Sendable, CustomStringConvertible {
   let text: String
+
+  init(text: String) { self.text = text }
+
+  fileprivate init(_ problem: ScenarioError) {
+    let key = problem.key.isEmpty || problem.key == "do" ? "" : "\(problem.key): "
+    text = key + problem.text
+  }
 
   package var description: String { text }
 }

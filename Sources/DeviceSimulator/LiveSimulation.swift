@@ -18,6 +18,8 @@ package struct LiveSimulation: Sendable {
   /// The limit was exceeded, so expectations can no longer be judged.
   private var hasForgotten = false
   private let places: [String: Int]
+  /// By the app's number in the simulation.
+  private var lastRuns: [Int32: PhoneState.Run] = [:]
 
   /// Sets up the phones, about to connect. Those in `last`, by name, continue their last run.
   package init(
@@ -79,11 +81,25 @@ package struct LiveSimulation: Sendable {
   package mutating func perform(command: String, at now: Int64) throws(LiveCommandError) {
     let command = try LiveCommand(command, in: scenario)
     advance(to: now)
-    player.perform(command.action)
+    player.order(command.action)
+  }
+
+  /// Performs an order in JSON: `{"do":"swipe away","app":"com.example.news"}`.
+  package mutating func perform(
+    order: [UInt8], of phone: Int, at now: Int64
+  ) throws(LiveCommandError) {
+    let command = try LiveCommand(order: order, to: phones[phone], in: scenario)
+    advance(to: now)
+    player.order(command.action)
   }
 
   package func link(of phone: Int) -> PhoneEntry.Link {
     player.simulation.phones[phone].link
+  }
+
+  /// How a phone is, for people.
+  package func state(of phone: Int) -> PhoneState {
+    PhoneState(player.simulation, phone: phone, lastRuns)
   }
 
   /// For what the driver performs or stores.
@@ -100,7 +116,22 @@ package struct LiveSimulation: Sendable {
   /// The trace since the last call.
   package mutating func drainTrace() -> [TraceLine] {
     defer { forgetTrace() }
-    return (told..<player.simulation.entries.count).map { player.simulation.line($0) }
+    return (told..<player.simulation.entries.count).map { place in
+      let line = player.simulation.line(place)
+      remember(line, of: player.simulation.entries[place].app)
+      return line
+    }
+  }
+
+  private mutating func remember(_ line: TraceLine, of app: Int32) {
+    let at = line.milliseconds + player.simulation.start
+    if line.kind == .began {
+      lastRuns[app] = PhoneState.Run(
+        began: at, cause: line.why, uniqueId: line.pushID?.description)
+    } else if line.kind == .completed || line.kind == .abandoned {
+      lastRuns[app]?.ended = at
+      lastRuns[app]?.outcome = line.why
+    }
   }
 
   private mutating func forgetTrace() {

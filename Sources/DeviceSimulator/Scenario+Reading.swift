@@ -94,13 +94,15 @@ extension RelayPolicy: Readable {
   }
 
   static func read(_ reader: Reader) throws(ScenarioError) -> RelayPolicy {
-    guard case .text(let name) = reader.tree.value else {
+    guard reader["perApp"] == nil, reader["perPhone"] == nil else {
       let limits = try Limits.read(reader)
       return custom(perApp: limits.perApp, perPhone: limits.perPhone)
     }
-    if let policy = named(name) { return policy }
-    throw reader.problem(
-      "\"\(name)\" is none of documented, strict, unlimited, or an object with limits")
+    do throws(SilentPolicyError) {
+      return RelayPolicy(policy: try SilentPolicy(json: reader.tree))
+    } catch {
+      throw reader.problem(error.description)
+    }
   }
 }
 

@@ -12,6 +12,8 @@ public struct Scenario: Sendable {
   public internal(set) var seed: UInt64 = 1
   /// Milliseconds.
   var length: Int64 = 0
+  /// The phones stay when all has been played.
+  package var isEndless = false
   var relay = RelayPlan()
   var link = LinkModel()
   package var phones: [PhonePlan] = []
@@ -42,9 +44,10 @@ public struct Scenario: Sendable {
     /// A phone without scripted events, whose apps can be woken by pushes.
     package init(
       name: String, topics: [String],
-      modes: BackgroundModes = [.remoteNotification, .fetch, .location]
+      modes: BackgroundModes = [.remoteNotification, .fetch, .location], use: PhoneUse = .none
     ) {
       self.name = name
+      habits = use.habits
       apps = topics.map { topic in
         var app = AppDefinition(name: topic, modes: modes)
         app.script.interface.add(["window", "list"])
@@ -134,6 +137,31 @@ extension Scenario {
     title = "phones"
     length = TimeText.longest - TimeText.day
     self.phones = phones
+    guard phones.contains(where: { $0.habits != nil }) else { return }
+    // All uses are planned at the start.
+    length = PhoneUse.days * TimeText.day
+    isEndless = true
+  }
+}
+
+/// How much the users of phones without a scenario do with them.
+package enum PhoneUse: String, CaseIterable, Sendable {
+  case none
+  /// Each app four to eight times in the first 16 hours of a day, which begins with the run.
+  case usual
+
+  /// Days with uses.
+  package static let days: Int64 = 60
+
+  fileprivate var habits: Scenario.Habits? {
+    let minute: Int64 = 60_000
+    return switch self {
+    case .none: nil
+    case .usual:
+      Scenario.Habits(
+        perDay: 4...8, between: 0...16 * 60 * minute, apart: 30 * minute...180 * minute,
+        jitter: 5 * minute, duration: 3 * minute)
+    }
   }
 }
 

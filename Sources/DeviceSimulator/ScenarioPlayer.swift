@@ -71,7 +71,7 @@ struct ScenarioPlayer: Sendable {
   }
 
   /// In the simulation's time.
-  var end: Int64 { simulation.origin + scenario.length }
+  var end: Int64 { scenario.isEndless ? .max : simulation.origin + scenario.length }
 
   /// In the simulation's time.
   var nextMoment: Int64 {
@@ -166,6 +166,17 @@ struct ScenarioPlayer: Sendable {
     case .endUse(let place): simulation.endUse(handle(place))
     case .event(let index): perform(scenario.events[index].action)
     }
+  }
+
+  /// What somebody orders now; a use has its end.
+  mutating func order(_ action: Scenario.Action) {
+    perform(action)
+    guard case .app(let place, _, let duration?) = action else { return }
+    steps.removeFirst(nextStep)
+    nextStep = 0
+    let at = simulation.time - simulation.origin + duration
+    let later = steps.firstIndex { $0.at > at } ?? steps.endIndex
+    steps.insert((at, 0, .endUse(place)), at: later)
   }
 
   mutating func perform(_ action: Scenario.Action) {

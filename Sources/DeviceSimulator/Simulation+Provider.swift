@@ -144,13 +144,8 @@ public struct RelayPolicy: Hashable, Sendable {
   /// Nil means no limit.
   public static func custom(perApp: Rate?, perPhone: Rate?) -> RelayPolicy {
     RelayPolicy(
-      policy: SilentPolicy(
-        name: "custom", perApp: perApp?.limit, perDevice: perPhone?.limit))
+      policy: SilentPolicy(perApp: perApp?.limit, perDevice: perPhone?.limit))
   }
 
-  static func named(_ name: String) -> RelayPolicy? {
-    SilentPolicy.named.first { $0.name == name }.map(RelayPolicy.init(policy:))
-  }
-
-  private init(policy: SilentPolicy) { self.policy = policy }
+  init(policy: SilentPolicy) { self.policy = policy }
 }

@@ -307,10 +307,7 @@ struct Verb: Sendable {
     .relay(
       "policy",
       Key<RelayPolicy>(Word(name: "to")) { reader throws(ScenarioError) in
-        let to = try reader.required("to")
-        let name = try to.text()
-        if let policy = RelayPolicy.named(name) { return policy }
-        throw to.problem("\"\(name)\" is none of documented, strict, unlimited")
+        try .read(try reader.required("to"))
       }
     ) { $0.setPolicy($1) },
     .relay("slow journal", Key<Duration>("to", "TIME")) { $0.setJournalDelay($1) },

@@ -23,13 +23,23 @@ extension PhoneDriver {
     moveClock(to: time)
   }
 
+  /// On a stream without coverage nothing is heard; but time passes there, too.
+  func heardUnwanted(_ line: DownLine, by session: PhoneSession) {
+    guard case .barrier(let number, let time) = line, clock != nil, ending == nil,
+      session.number + 1 == phones[session.phone].session
+    else { return }
+    moveClock(to: time.milliseconds)
+    phones[session.phone].unheard?
+      .yield(.init(.barrier(number: number, next: nextMoment)))
+  }
+
   func greeted(_ session: PhoneSession, at time: Int64) {
     guard isWanted(session), clock != nil else { return }
     moveClock(to: time)
     write(.barrier(number: 0, next: nextMoment), session.phone)
   }
 
-  private func moveClock(to time: Int64) {
+  func moveClock(to time: Int64) {
     guard let known = clock?.time else { return }
     clock?.time = max(known, time)
     simulation.advance(to: max(known, time))

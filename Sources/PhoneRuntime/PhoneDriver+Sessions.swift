@@ -11,7 +11,8 @@ extension PhoneDriver {
 
   /// Returns false if the session is no longer wanted.
   func opened(
-    _ session: PhoneSession, _ lines: AsyncStream<PhoneSession.SentLine>.Continuation
+    _ session: PhoneSession, as identity: DeviceIdentity,
+    _ lines: AsyncStream<PhoneSession.SentLine>.Continuation
   ) -> Bool {
     guard isWanted(session) else { return false }
     if phones[session.phone].hasConnected { counts.reconnects += 1 }
@@ -20,6 +21,8 @@ extension PhoneDriver {
     phones[session.phone].lines = lines
     phones[session.phone].abandoned?.cancel()
     phones[session.phone].abandoned = nil
+    phones[session.phone].unheard = nil
+    phones[session.phone].orders.identity = identity
     counts.listening += 1
     simulation.handle(.connected, of: session.phone, at: now)
     settle()
@@ -27,13 +30,16 @@ extension PhoneDriver {
   }
 
   func heard(_ lines: [DownLine], by session: PhoneSession) {
-    guard isWanted(session) else { return }
+    guard isWanted(session) else { return lines.forEach { heardUnwanted($0, by: session) } }
     for line in lines {
       switch line {
       case .hello(_, _, let time, let isVirtual, let takesDecisions):
         phones[session.phone].tellsDecisions = takesDecisions
         if isVirtual { greeted(session, at: time.milliseconds) }
         simulation.handle(.heard(isKeepAlive: false), of: session.phone, at: now)
+        linkDecided(session.phone)
+        // Behind the barrier: who takes orders goes by the relay's clock.
+        takeOrders(session.phone)
       case .notification(let delivery):
         simulation.handle(.received(delivery), of: session.phone, at: now)
       case .empty: simulation.handle(.heard(isKeepAlive: false), of: session.phone, at: now)
@@ -49,6 +55,7 @@ extension PhoneDriver {
   /// Returns false if no other stream is wanted.
   func lost(_ session: PhoneSession, _ reason: String) -> Bool {
     guard isWanted(session) else { return false }
+    linkDecided(session.phone)
     if phones[session.phone].lines != nil { counts.listening -= 1 }
     phones[session.phone].lines = nil
     simulation.handle(.lost(reason: reason), of: session.phone, at: now)

@@ -60,11 +60,14 @@ package actor PhoneDriver {
     var task: Task<Void, Never>?
     /// A stream left for the relay to give up: the phone has no coverage.
     var abandoned: Task<Void, Never>?
+    /// To that stream: a relay whose clock moves only when told still waits for barriers.
+    var unheard: AsyncStream<PhoneSession.SentLine>.Continuation?
     var lines: AsyncStream<PhoneSession.SentLine>.Continuation?
     var hasConnected = false
     /// The relay accepts decisions.
     var tellsDecisions = false
     var reports = 0
+    var orders = OrderBook()
   }
 
   let configuration: Configuration
@@ -182,6 +185,7 @@ package actor PhoneDriver {
     let lines = simulation.drainTrace()
     if !lines.isEmpty {
       for line in lines { count(line) }
+      noteForOrders(lines)
       configuration.tell(lines)
     }
     let now = self.now
@@ -261,6 +265,7 @@ package actor PhoneDriver {
   func end(_ result: Result<Void, any Error>) {
     guard ending == nil else { return }
     ending = result
+    for phone in phones.indices { linkDecided(phone) }
     waiter?.resume()
     waiter = nil
   }
@@ -268,9 +273,10 @@ package actor PhoneDriver {
   /// Ends streams in good order, so that the last acknowledgements arrive.
   private func hangUp() async {
     timer?.cancel()
-    let tasks = phones.flatMap { [$0.task, $0.abandoned] }.compactMap(\.self)
+    let tasks = phones.flatMap { [$0.task, $0.abandoned, $0.orders.task] }.compactMap(\.self)
     for phone in phones {
       phone.abandoned?.cancel()
+      phone.orders.task?.cancel()
       if let lines = phone.lines { lines.finish() } else { phone.task?.cancel() }
     }
     for task in tasks { await task.value }
@@ -360,14 +366,13 @@ extension PhoneDriver {
   }
 
   func write(_ line: UpLine, _ phone: Int) {
-    var bytes: [UInt8] = []
-    line.write(to: &bytes)
-    phones[phone].lines?.yield(PhoneSession.SentLine(bytes: bytes))
+    phones[phone].lines?.yield(PhoneSession.SentLine(line))
   }
 
   func disconnect(_ phone: Int, saysGoodbye: Bool) {
     phones[phone].session += 1
     if phones[phone].lines != nil { counts.listening -= 1 }
+    linkDecided(phone)
     if saysGoodbye {
       // Pending lines still arrive; then the stream and its task end.
       phones[phone].lines?.finish()
@@ -375,6 +380,7 @@ extension PhoneDriver {
       // The stream stays unanswered, for the relay to find out.
       phones[phone].abandoned?.cancel()
       phones[phone].abandoned = phones[phone].task
+      phones[phone].unheard = phones[phone].lines
     }
     phones[phone].lines = nil
     phones[phone].task = nil

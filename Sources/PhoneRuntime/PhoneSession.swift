@@ -53,7 +53,7 @@ struct PhoneSession: Sendable {
     let (lines, feed) = AsyncStream.makeStream(
       of: SentLine.self, bufferingPolicy: .bufferingOldest(Self.unsentLines))
     defer { feed.finish() }
-    guard await driver.opened(self, feed) else { return "not wanted any more" }
+    guard await driver.opened(self, as: identity, feed) else { return "not wanted any more" }
     connection.stands()
     let (heard, ear) = AsyncStream.makeStream(
       of: Heard.self, bufferingPolicy: .bufferingOldest(Self.unsentLines))
@@ -88,6 +88,12 @@ struct PhoneSession: Sendable {
   struct SentLine: Sendable {
     let bytes: [UInt8]
     let sent = ContinuousClock.now
+
+    init(_ line: UpLine) {
+      var bytes: [UInt8] = []
+      line.write(to: &bytes)
+      self.bytes = bytes
+    }
   }
 
   private func write(_ lines: AsyncStream<SentLine>, to stream: ClientStream) async throws {

@@ -23,6 +23,13 @@ extension Instant {
       + "\(padded(seconds / 3600, 2)):\(padded(seconds / 60 % 60, 2)):\(padded(seconds % 60, 2))"
       + ".\(padded(rest % 1000, 3))Z"
   }
+
+  /// UTC as 09:30:00 on the day of `now`, else as 2026-11-21 09:30:00: for sentences.
+  package func text(at now: Instant) -> String {
+    let (mine, its) = (iso8601, now.iso8601)
+    let time = String(mine.suffix(13).prefix(8))
+    return mine.dropLast(14) == its.dropLast(14) ? time : "\(mine.dropLast(14)) \(time)"
+  }
 }
 
 /// The number with leading zeros.
@@ -75,5 +82,16 @@ extension Interval {
       rest %= unit.length.milliseconds
     }
     return text.isEmpty ? "0s" : text
+  }
+
+  /// Behind "every": `20 minutes`, `hour`; as `text` when it is no whole number of a unit.
+  package var afterEvery: String {
+    let names = ["second", "minute", "hour", "day"]
+    for (unit, name) in zip(Self.units.dropFirst(), names).reversed()
+    where milliseconds % unit.length.milliseconds == 0 {
+      let count = milliseconds / unit.length.milliseconds
+      return count == 1 ? name : "\(count) \(name)s"
+    }
+    return text
   }
 }

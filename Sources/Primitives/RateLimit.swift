@@ -66,4 +66,10 @@ public struct RateLimit: Hashable, Sendable {
     let usedEvents = ((used + interval).milliseconds - 1) / interval.milliseconds
     return max(0, burst - usedEvents)
   }
+
+  /// When one event more is allowed than now; nil when the whole burst is.
+  public func nextMore(_ state: State, at now: Instant) -> Instant? {
+    let remaining = remaining(state, at: now)
+    return remaining < burst ? state.full - interval * (burst - remaining - 1) : nil
+  }
 }

@@ -154,6 +154,12 @@ package struct ConnectionCredentials: Sendable {
     if case .unbound = binding { false } else { true }
   }
 
+  /// The entry of the key that signed the newest accepted token; nil without one.
+  package func currentKey(in keys: ProviderKeys) -> ProviderKeyDirectory.Entry? {
+    guard let current, keys.keys.indices.contains(current.token.keyIndex) else { return nil }
+    return keys.keys[current.token.keyIndex].entry
+  }
+
   // MARK: Details
 
   private mutating func authorizeChanged(

@@ -83,11 +83,12 @@ package struct DeviceAPI: Sendable {
     try await call("GET", path(device), headers: [device.authorization], expecting: 200).body
   }
 
+  /// - Parameter kind: `stream` to listen, or `orders`.
   package func openStream(
-    of device: DeviceIdentity
+    _ kind: String = "stream", of device: DeviceIdentity
   ) async throws(ClientError) -> ClientStream {
     let stream = try await client.openStream(
-      method: "POST", path: "\(path(device))/stream", headers: [device.authorization])
+      method: "POST", path: "\(path(device))/\(kind)", headers: [device.authorization])
     guard stream.status == 200 else {
       let body = try await stream.readAll(limitBytes: 65_536)
       throw .refused(DeviceRefusal(status: stream.status, body: body))

@@ -111,14 +111,21 @@ package struct DeviceReport: Hashable, Sendable {
     package var apnsID: UniqueID
     package var acceptedAt: Instant
     package var expiresAt: Instant?
+    /// A silent one that costs no budget any more.
+    package var isPaid: Bool
+    /// Whether it may go now; nil while the device is away.
+    package var decision: BudgetDecision?
 
     package init(
-      uniqueID: UniqueID, apnsID: UniqueID, acceptedAt: Instant, expiresAt: Instant?
+      uniqueID: UniqueID, apnsID: UniqueID, acceptedAt: Instant, expiresAt: Instant?,
+      isPaid: Bool = false, decision: BudgetDecision? = nil
     ) {
       self.uniqueID = uniqueID
       self.apnsID = apnsID
       self.acceptedAt = acceptedAt
       self.expiresAt = expiresAt
+      self.isPaid = isPaid
+      self.decision = decision
     }
   }
 
@@ -129,19 +136,19 @@ package struct DeviceReport: Hashable, Sendable {
     package var silent: Slot?
     /// Whether a silent push would pass now, or until when it would be held.
     package var budget: BudgetDecision
-    /// The app's remaining silent pushes; nil for no limit.
-    package var remaining: Int64?
+    /// The app's silent pushes; nil for no limit.
+    package var allowance: Allowance?
 
     package init(
       topic: Topic, token: DeviceToken, visible: Slot?,
-      silent: Slot?, budget: BudgetDecision, remaining: Int64?
+      silent: Slot?, budget: BudgetDecision, allowance: Allowance?
     ) {
       self.topic = topic
       self.token = token
       self.visible = visible
       self.silent = silent
       self.budget = budget
-      self.remaining = remaining
+      self.allowance = allowance
     }
   }
 
@@ -149,20 +156,27 @@ package struct DeviceReport: Hashable, Sendable {
   package var isConnected: Bool
   package var condition: DeviceCondition
   package var policy: String
-  /// The device's remaining silent pushes; nil for no limit.
-  package var remaining: Int64?
+  /// The device's silent pushes; nil for no limit.
+  package var allowance: Allowance?
+  /// Rides that it may open itself.
+  package var rides: Allowance
+  /// The next keep-alive; nil while one is unanswered, or when none is due.
+  package var keepAliveAt: Instant?
   package var inFlight: Int
   package var apps: [AppReport]
 
   package init(
     device: DeviceID, isConnected: Bool, condition: DeviceCondition, policy: String,
-    remaining: Int64?, inFlight: Int, apps: [AppReport]
+    allowance: Allowance?, rides: Allowance, keepAliveAt: Instant?, inFlight: Int,
+    apps: [AppReport]
   ) {
     self.device = device
     self.isConnected = isConnected
     self.condition = condition
     self.policy = policy
-    self.remaining = remaining
+    self.allowance = allowance
+    self.rides = rides
+    self.keepAliveAt = keepAliveAt
     self.inFlight = inFlight
     self.apps = apps
   }

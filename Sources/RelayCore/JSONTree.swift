@@ -14,6 +14,10 @@ package struct JSONTree: Sendable {
   package let line: Int
   package let source: [UInt8]
 
+  package init(value: Value, line: Int, source: [UInt8]) {
+    (self.value, self.line, self.source) = (value, line, source)
+  }
+
   package subscript(key: String) -> JSONTree? {
     // The last one counts, as on the phone.
     if case .object(let members) = value { members.last { $0.key == key }?.value } else { nil }

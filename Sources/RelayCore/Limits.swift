@@ -97,6 +97,12 @@ package enum Limits {
   /// Unusable lines on one stream before its `bye`.
   package static let unusableLines = 10
   package static let deviceBodyBytes = 4096
+  /// What simulated phones are told to do: bytes of an order and of a phone's answer, how long that
+  /// may take, and how many of one loop's phones have not answered yet.
+  package static let orderBytes = 8192
+  package static let orderAnswerBytes = 262_144
+  package static let orderPatience = Interval.seconds(10)
+  package static let openOrders = 256
   /// Bytes beyond a body limit before the stream is reset.
   package static let discardedBytes = 1_048_576
   /// Bytes of a JWT.

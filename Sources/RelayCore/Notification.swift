@@ -54,12 +54,13 @@ package final class Notification: Hashable, Sendable {
     self.fingerprint = fingerprint
   }
 
-  package func addressed(to topic: Topic) -> Notification {
+  /// The same but for its topic, or its payload.
+  package func with(topic: Topic? = nil, payload: [UInt8]? = nil) -> Notification {
     Notification(
-      uniqueID: uniqueID, apnsID: apnsID, token: token, topic: topic,
+      uniqueID: uniqueID, apnsID: apnsID, token: token, topic: topic ?? self.topic,
       notificationClass: notificationClass, pushType: pushType, priority: priority,
       wakesApp: wakesApp, showsNothing: showsNothing, collapseID: collapseID,
-      expiration: expiration, payload: payload, fingerprint: fingerprint)
+      expiration: expiration, payload: payload ?? self.payload, fingerprint: fingerprint)
   }
 
   /// The payload without white space between its tokens.

@@ -77,6 +77,11 @@ package struct ProviderRequestHead: Sendable {
     mutating get { if case .query(let query) = path { query } else { nil } }
   }
 
+  /// nil if missing or unusable.
+  package var token: DeviceToken? {
+    mutating get { if case .token(let token) = path { token } else { nil } }
+  }
+
   /// nil if missing or unknown.
   package var givenPushType: PushType? {
     mutating get { if case .given(let type) = pushType { type } else { nil } }

@@ -229,7 +229,8 @@ extension Shard {
     if apps[app].entryCount == 0 { apps.remove(at: app) }
   }
 
-  func report(_ device: DeviceNumber) -> DeviceReport {
+  /// `mutating` as `decide` is: it changes nothing.
+  mutating func report(_ device: DeviceNumber) -> DeviceReport {
     let budgets = budgets(of: device)
     let reports = appNumbers(of: device, nil).map { number in
       let app = apps[number]
@@ -239,22 +240,29 @@ extension Shard {
         budget: budgets.decide(
           app: app.budget, device: devices[device].budget, condition: devices[device].condition,
           at: now),
-        remaining: budgets.remaining(app: app.budget, at: now))
+        allowance: budgets.allowance(app: app.budget, at: now))
+    }
+    var keepAliveAt: Instant?
+    if case .live = devices[device].phase {
+      keepAliveAt = timers.deadline(of: devices[device].keepAliveTimer)
     }
     return DeviceReport(
       device: devices[device].id, isConnected: devices[device].connection != nil,
       condition: devices[device].condition, policy: budgets.policy.name,
-      remaining: budgets.remaining(device: devices[device].budget, at: now),
-      inFlight: Int(devices[device].inFlightCount), apps: reports)
+      allowance: budgets.allowance(device: devices[device].budget, at: now),
+      rides: Allowance(configuration.rides, devices[device].rides, at: now),
+      keepAliveAt: keepAliveAt, inFlight: Int(devices[device].inFlightCount), apps: reports)
   }
 
-  private func slotReport(_ entry: EntryNumber) -> DeviceReport.Slot? {
+  private mutating func slotReport(_ entry: EntryNumber) -> DeviceReport.Slot? {
     guard entry.exists else { return nil }
     let stored = entries[entry]
+    let isAway = devices[apps[stored.app].device].connection == nil
     var expiresAt: Instant?
     if case .at(let moment) = stored.notification.expiration { expiresAt = moment }
     return DeviceReport.Slot(
       uniqueID: stored.notification.uniqueID, apnsID: stored.notification.apnsID,
-      acceptedAt: stored.acceptedAt, expiresAt: expiresAt)
+      acceptedAt: stored.acceptedAt, expiresAt: expiresAt, isPaid: stored.isPaid,
+      decision: isAway ? nil : decide(entry))
   }
 }

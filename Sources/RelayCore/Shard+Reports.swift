@@ -11,8 +11,12 @@ extension Shard {
 
   package var policy: SilentPolicy { budgets.policy }
 
-  package func report(of id: DeviceID) -> DeviceReport? {
-    deviceNumber(id).map { report($0) }
+  /// As of a moment, or of the last event: budgets refill without one.
+  package func report(of id: DeviceID, at moment: Instant? = nil) -> DeviceReport? {
+    guard let device = deviceNumber(id) else { return nil }
+    var shard = self
+    shard.now = max(now, moment ?? now)
+    return shard.report(device)
   }
 
   /// Silent pushes that the app may still get at once; nil for no limit.
@@ -24,9 +28,12 @@ extension Shard {
   /// Devices by place. Looks at no more than `Limits.listedDevices`, so as not
   /// to block the loop; the page may end early. `isWanted` gets a device's id and its apps' topics.
   package func devices(
-    from first: DeviceNumber, limit: Int, where isWanted: (DeviceID, [Topic]) -> Bool
+    from first: DeviceNumber, limit: Int, at moment: Instant,
+    where isWanted: (DeviceID, [Topic]) -> Bool
   ) -> DevicePage {
     var page = DevicePage(reports: [], next: nil)
+    var shard = self
+    shard.now = max(now, moment)
     let end = min(Int(first) + Limits.listedDevices, devices.placeCount)
     for number in (Int(first)..<max(Int(first), end)).lazy.map({ DeviceNumber(Int32($0)) })
     where devices.isTaken(number) {
@@ -36,7 +43,7 @@ extension Shard {
         page.next = number
         return page
       }
-      page.reports.append(report(number))
+      page.reports.append(shard.report(number))
     }
     if end < devices.placeCount { page.next = DeviceNumber(Int32(end)) }
     return page
@@ -73,7 +80,7 @@ extension Shard {
     let mine = timers.state.compactMap { timer in
       name(of: timer.subject, device).map { (timer.deadline, $0) }
     }
-    return (report(device), mine)
+    return report(of: id).map { ($0, mine) }
   }
 
   private func name(of subject: TimerWheel.Subject, _ device: DeviceNumber) -> String? {

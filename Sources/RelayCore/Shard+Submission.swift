@@ -80,7 +80,7 @@ extension Shard {
     guard notification.topic == .vacant else {
       return refuse(.deviceTokenNotForTopic, request, into: &effects)
     }
-    accept(notification.addressed(to: apps[app].topic), app, from: request, into: &effects)
+    accept(notification.with(topic: apps[app].topic), app, from: request, into: &effects)
   }
 
   /// One attempt at most, nothing stored. Does not queue behind those waiting for the journal.

@@ -127,8 +127,42 @@ package struct SilentBudgets: Hashable, Sendable {
     policy.perApp?.byRefillClock.remaining(app, at: appClock.reading(at: now))
   }
 
-  package func remaining(device: RateLimit.State, at now: Instant) -> Int64? {
-    policy.perDevice?.byRefillClock.remaining(device, at: deviceClock.reading(at: now))
+  /// nil for no limit.
+  func allowance(app: RateLimit.State, at now: Instant) -> Allowance? {
+    policy.perApp.map { Allowance($0, app, by: appClock, at: now) }
+  }
+
+  func allowance(device: RateLimit.State, at now: Instant) -> Allowance? {
+    policy.perDevice.map { Allowance($0, device, by: deviceClock, at: now) }
+  }
+}
+
+/// What is left of a limit, and how it comes back.
+package struct Allowance: Hashable, Sendable {
+  /// Allowed at once.
+  package var remaining: Int64
+  package var limit: RateLimit
+  /// When one more is allowed; nil when nothing is used.
+  package var next: Instant?
+
+  package init(remaining: Int64, limit: RateLimit, next: Instant?) {
+    self.remaining = remaining
+    self.limit = limit
+    self.next = next
+  }
+
+  init(_ limit: RateLimit, _ state: RateLimit.State, at now: Instant) {
+    self.init(
+      remaining: limit.remaining(state, at: now), limit: limit,
+      next: limit.nextMore(state, at: now))
+  }
+
+  fileprivate init(
+    _ limit: RateLimit, _ state: RateLimit.State, by clock: RefillClock, at now: Instant
+  ) {
+    self.init(limit.byRefillClock, state, at: clock.reading(at: now))
+    self.limit = limit
+    next = next.map(clock.moment)
   }
 }
 

@@ -147,6 +147,10 @@ package struct TimerWheel: Sendable {
     return id
   }
 
+  package func deadline(of id: TimerID) -> Instant? {
+    id.exists ? Instant(milliseconds: nodes[Int(id)].deadline) : nil
+  }
+
   /// Cancels a timer and resets its id.
   package mutating func cancel(_ id: inout TimerID) {
     guard id.exists else { return }

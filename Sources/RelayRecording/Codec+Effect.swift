@@ -82,19 +82,33 @@ extension DeviceAnswer: BinaryCodable {
 
 extension DeviceReport: Composite {
   package static let fields = Fields(
-    Self.init(device:isConnected:condition:policy:remaining:inFlight:apps:)
-  ) { ($0.device, $0.isConnected, $0.condition, $0.policy, $0.remaining, $0.inFlight, $0.apps) }
+    Self.init(
+      device:isConnected:condition:policy:allowance:rides:keepAliveAt:inFlight:apps:)
+  ) {
+    (
+      $0.device, $0.isConnected, $0.condition, $0.policy, $0.allowance, $0.rides, $0.keepAliveAt,
+      $0.inFlight, $0.apps
+    )
+  }
+}
+
+extension Allowance: Composite {
+  package static let fields = Fields(Self.init(remaining:limit:next:)) {
+    ($0.remaining, $0.limit, $0.next)
+  }
 }
 
 extension DeviceReport.AppReport: Composite {
-  package static let fields = Fields(Self.init(topic:token:visible:silent:budget:remaining:)) {
-    ($0.topic, $0.token, $0.visible, $0.silent, $0.budget, $0.remaining)
+  package static let fields = Fields(Self.init(topic:token:visible:silent:budget:allowance:)) {
+    ($0.topic, $0.token, $0.visible, $0.silent, $0.budget, $0.allowance)
   }
 }
 
 extension DeviceReport.Slot: Composite {
-  package static let fields = Fields(Self.init(uniqueID:apnsID:acceptedAt:expiresAt:)) {
-    ($0.uniqueID, $0.apnsID, $0.acceptedAt, $0.expiresAt)
+  package static let fields = Fields(
+    Self.init(uniqueID:apnsID:acceptedAt:expiresAt:isPaid:decision:)
+  ) {
+    ($0.uniqueID, $0.apnsID, $0.acceptedAt, $0.expiresAt, $0.isPaid, $0.decision)
   }
 }
 

@@ -45,6 +45,10 @@ struct ClockFollowers {
 
   mutating func touch(_ stream: StreamAddress) { followers[stream]?.isTouched = true }
 
+  mutating func touch(_ device: DeviceID) {
+    for (stream, follower) in followers where follower.device == device { touch(stream) }
+  }
+
   mutating func touchAll() { for stream in followers.keys { touch(stream) } }
 
   /// Touches the phones that are due; returns how many.

@@ -253,6 +253,7 @@ final class ConnectionHandler: SocketHandler {
   func drain() {
     guard let context, isUsable else { return }
     guard transport.isEstablished else { return abort() }
+    device?.endOrders(on: self)
     transport.http2.goAway(
       errorCode: HTTP2ErrorCode.noError, debugData: Array(#"{"reason":"Shutdown"}"#.utf8))
     guard transport.http2.openStreamCount == 0 else { return markDirty() }

@@ -25,6 +25,9 @@ final class DeviceConnection {
     case asked(secret: String?)
     case connecting(Listener)
     case listening(Listener)
+    /// The secret of a phone that would take orders is being checked.
+    case proving(DeviceID)
+    case takingOrders(OrderTaker)
     case ending(since: Instant)
   }
 
@@ -76,7 +79,8 @@ final class DeviceConnection {
     let now = handler.runner.now
     for (stream, state) in streams.all {
       switch state {
-      case .collecting, .connecting, .listening: closed(stream, at: now, on: handler)
+      case .collecting, .connecting, .listening, .proving, .takingOrders:
+        closed(stream, at: now, on: handler)
       case .asked, .ending: continue
       }
     }
@@ -92,7 +96,9 @@ final class DeviceConnection {
   ) {
     do throws(DeviceRequest.ParsingError) {
       let request = try DeviceRequest(fields: fields, arena: arena)
-      if case .listen(let device, let acknowledgesItself) = request.route {
+      if case .takeOrders(let device) = request.route {
+        try beginOrders(stream, of: try request.credential(for: device), at: now, on: handler)
+      } else if case .listen(let device, let acknowledgesItself) = request.route {
         let credential = try request.credential(for: device)
         streams[stream] = .connecting(
           Listener(device: device, acknowledgesItself: acknowledgesItself))
@@ -121,7 +127,12 @@ final class DeviceConnection {
       listener.splitter.receive(bytes) { pieces.append($0) }
       put(listener, back: stream)
       for piece in pieces { received(piece, from: stream, at: now, on: handler) }
-    case .asked, .ending, nil:
+    case .takingOrders(var taker):
+      var pieces: [LineSplitter.Piece] = []
+      taker.splitter.receive(bytes) { pieces.append($0) }
+      streams[stream] = .takingOrders(taker)
+      for piece in pieces { handler.runner.orders.answered(piece, from: handler.address(stream)) }
+    case .asked, .proving, .ending, nil:
       break
     }
   }
@@ -148,7 +159,8 @@ final class DeviceConnection {
       handler.runner.raise(
         .stream(handler.address(stream), .disconnected), for: listener.device, at: now)
       end(stream, at: now, on: handler)
-    case .connecting, .listening, .asked, .ending, nil:
+    case .takingOrders: end(stream, at: now, on: handler)
+    case .connecting, .listening, .asked, .proving, .ending, nil:
       break
     }
   }
@@ -183,8 +195,8 @@ final class DeviceConnection {
       ask(.registered(topic, token, isOwn: own != nil), credential)
     case .unregisterApp(let device, let topic):
       ask(.unregistered(topic), try request.credential(for: device))
-    case .listen:
-      preconditionFailure("listening begins with the head")
+    case .listen, .takeOrders:
+      preconditionFailure("these begin with the head")
     }
   }
 
@@ -204,7 +216,7 @@ final class DeviceConnection {
         handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.noError)
       case .collecting(_, let since) where now - since > requestTimeout:
         refuse(stream, .requestTimeout, on: handler)
-      case .asked, .collecting, .connecting, .listening, .ending:
+      case .asked, .collecting, .connecting, .listening, .proving, .takingOrders, .ending:
         continue
       }
       handler.markDirty()
@@ -258,7 +270,7 @@ extension DeviceConnection {
   func listener(of stream: StreamID) -> Listener? {
     switch streams[stream] {
     case .connecting(let listener), .listening(let listener): listener
-    case .collecting, .asked, .ending, nil: nil
+    case .collecting, .asked, .proving, .takingOrders, .ending, nil: nil
     }
   }
 
@@ -331,7 +343,7 @@ extension DeviceConnection {
     for (stream, state) in streams.all where !staying.contains(handler.address(stream)) {
       switch state {
       case .connecting, .listening: close(stream, reason, on: handler)
-      case .collecting, .asked, .ending: break
+      case .collecting, .asked, .proving, .takingOrders, .ending: break
       }
     }
   }
@@ -341,9 +353,12 @@ extension DeviceConnection {
     switch streams[stream] {
     case .listening:
       handler.transport.http2.finish(stream)
+    case .takingOrders:
+      handler.runner.orders.ended(handler.address(stream))
+      handler.transport.http2.finish(stream)
     case .connecting:
       handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.cancel)
-    case .collecting, .asked, .ending, nil:
+    case .collecting, .asked, .proving, .ending, nil:
       break
     }
     streams[stream] = .ending(since: handler.runner.clock.steady(now))
@@ -368,6 +383,9 @@ extension DeviceConnection {
       handler.runner.timers.followers.remove(handler.address(stream))
       handler.runner.raise(.stream(handler.address(stream), .disconnected), for: device, at: now)
     }
+    if case .takingOrders = streams[stream] {
+      handler.runner.orders.ended(handler.address(stream))
+    }
     streams[stream] = nil
   }
 }
@@ -391,6 +409,7 @@ extension DeviceConnection {
       respond(stream, 204, [], on: handler)
     case .inspected(let report):
       raiseStreams(handler)
+      if takeOrders(stream, on: handler) { return }
       respond(stream, 200, JSONText.line(DeviceStatus(report)), on: handler)
     case .refused(let refusal):
       let row = refusal.row
@@ -451,7 +470,7 @@ extension DeviceConnection {
   func refuseOverdue(at now: Instant, on handler: ConnectionHandler) {
     for (stream, state) in streams.all {
       switch state {
-      case .asked, .connecting:
+      case .asked, .connecting, .proving:
         guard let since = askedSince[stream] else {
           askedSince[stream] = now
           continue
@@ -463,7 +482,7 @@ extension DeviceConnection {
             at: handler.runner.now)
         }
         answer(stream, .refused(.unavailable), on: handler)
-      case .collecting, .listening, .ending: askedSince[stream] = nil
+      case .collecting, .listening, .takingOrders, .ending: askedSince[stream] = nil
       }
     }
     for stream in askedSince.keys where streams[stream] == nil { askedSince[stream] = nil }

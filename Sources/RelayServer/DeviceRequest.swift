@@ -13,6 +13,7 @@ struct DeviceRequest {
     case registerApp(DeviceID, Topic)
     case unregisterApp(DeviceID, Topic)
     case listen(DeviceID, acknowledgesItself: Bool)
+    case takeOrders(DeviceID)
   }
 
   enum ParsingError: Error, Equatable {
@@ -22,6 +23,7 @@ struct DeviceRequest {
     case missingSecret
     case enrolmentClosed
     case ownTokensOff
+    case ordersOff
     case badBody(String)
     case bodyTooLarge
     case requestTimeout
@@ -38,6 +40,7 @@ struct DeviceRequest {
         (403, "EnrolmentClosed", "send the enrolment key as 'authorization: bearer <key>'")
       case .ownTokensOff:
         (403, "OwnTokensOff", "this relay makes the tokens (ownTokens): register without one")
+      case .ordersOff: (403, "OrdersOff", "in the production profile no phone takes orders")
       case .badBody(let message): (400, "BadRequest", message)
       case .bodyTooLarge:
         (413, "PayloadTooLarge", "a body has at most \(Limits.deviceBodyBytes) bytes")
@@ -125,6 +128,9 @@ struct DeviceRequest {
       case "POST": return .listen(device, acknowledgesItself: false)
       default: throw .methodNotAllowed(allowed: "GET or POST")
       }
+    }
+    if parts.count == 5, parts[4] == "orders" {
+      return try only("POST", method, .takeOrders(device))
     }
     guard parts.count == 6, parts[4] == "apps" else { throw .notFound }
     guard let topic = Topic(parts[5]) else { throw .badTopic }

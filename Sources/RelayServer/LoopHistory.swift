@@ -2,6 +2,7 @@ import DequeModule
 package import Primitives
 import ProviderCredentials
 package import RelayCore
+import RelayRequests
 
 /// One loop's memory for people, the latest of each kind; goes back with a checkpoint.
 struct LoopHistory {
@@ -9,13 +10,15 @@ struct LoopHistory {
   /// Oldest first, as below.
   private(set) var refusals = Deque<RefusedRequest>()
   private(set) var changes = Deque<DeviceChange>()
+  /// nil when no requests are kept.
+  var requests: RequestJournal?
 
   init(notes limit: Int = Limits.rememberedNotes) { notes = RecentTable(limit: limit) }
 
   /// An estimate.
   var keptBytes: Int {
     notes.count * (MemoryLayout<PushNote>.stride + 2 * MemoryLayout<UniqueID>.stride)
-      + changes.count * MemoryLayout<DeviceChange>.stride
+      + changes.count * MemoryLayout<DeviceChange>.stride + (requests?.bytes ?? 0)
   }
 
   mutating func remember(_ note: PushNote, of id: UniqueID) {
@@ -24,10 +27,11 @@ struct LoopHistory {
 
   mutating func refused(
     _ rejection: Rejection, _ id: UniqueID, _ cause: RefusedRequest.Cause = .asTheReason,
-    at now: Instant
+    from peer: @autoclosure () -> String, at now: Instant
   ) {
     if refusals.count >= Limits.rememberedRefusals { refusals.removeFirst() }
-    refusals.append(RefusedRequest(at: now, uniqueID: id, rejection: rejection, cause: cause))
+    refusals.append(
+      RefusedRequest(at: now, uniqueID: id, peer: peer(), rejection: rejection, cause: cause))
   }
 
   mutating func remember(_ change: DeviceChange) {
@@ -53,6 +57,8 @@ package struct PushNote: Hashable, Sendable {
 package struct RefusedRequest: Sendable {
   package let at: Instant
   package let uniqueID: UniqueID
+  /// The client's address and port; empty for the admin API.
+  package let peer: String
   package let rejection: Rejection
   let cause: Cause
 

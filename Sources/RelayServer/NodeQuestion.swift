@@ -3,6 +3,7 @@ import RelayCluster
 import RelayCore
 package import RelayFaults
 package import RelayRecording
+import RelayRequests
 
 struct NodeView: Sendable {
   let inbox: Inbox
@@ -61,11 +62,11 @@ enum NodeQuestions {
 
   private static let all: [any AnsweredQuestion] = [
     report, credential, administer, devices, app, changes, reset, heads, steps, note, refusals,
-    counters, feed, reports, standing,
+    counters, feed, reports, standing, requests, forgetRequests,
   ]
 
   static let report = NodeQuestion(1, of: { $0 }) { node, device -> DeviceReport?? in
-    .some(await node.loops.first { $0.core.shard.report(of: device) })
+    .some(await node.loops.first { $0.core.shard.report(of: device, at: $0.now) })
   }
 
   static let credential = NodeQuestion(2, of: { $0 }) { node, device -> DeviceCredential?? in
@@ -110,6 +111,7 @@ enum NodeQuestions {
           runner.raise(.operated(.administered(device, action)), for: device, at: runner.now)
         }
       }
+      runner.history.requests?.forget { topic == nil || $0.topic == topic?.description }
       runner.finishBatch()
     }
     return true
@@ -133,7 +135,8 @@ enum NodeQuestions {
     await node.loops.onEach { $0.history.notes[id] }.compactMap(\.self).first ?? PushNote()
   }
 
-  static let refusals = NodeQuestion(11) { (node, limit: Int) -> [RefusedRequest] in
+  // 11 was the same without the clients' addresses.
+  static let refusals = NodeQuestion(16) { (node, limit: Int) -> [RefusedRequest] in
     let all = await node.loops.onEach { Array($0.history.refusals) }
     return Array(all.joined().sorted { $0.at > $1.at }.prefix(limit))
   }
@@ -147,8 +150,9 @@ enum NodeQuestions {
   }
 
   static let reports = NodeQuestion(14) { (node, devices: [DeviceID]) -> [DeviceReport] in
-    await node.loops.onEach { runner in devices.compactMap { runner.core.shard.report(of: $0) } }
-      .flatMap(\.self)
+    await node.loops.onEach { runner in
+      devices.compactMap { runner.core.shard.report(of: $0, at: runner.now) }
+    }.flatMap(\.self)
   }
 
   static let standing = NodeQuestion(15) { (node, _: Nothing) in node.inbox.standing }
@@ -193,7 +197,7 @@ extension LoopSet {
     for loop in begin..<max(begin, count) {
       let (first, room) = (place, search.limit - reports.count)
       let page = await ask(loop) { runner in
-        runner.core.shard.devices(from: first, limit: room) { id, topics in
+        runner.core.shard.devices(from: first, limit: room, at: runner.now) { id, topics in
           wanted.isEmpty || id.description.hasPrefix(wanted)
             || topics.contains { $0.description.lowercased().contains(wanted) }
         }
@@ -247,26 +251,35 @@ extension PushNote: BinaryCodable {
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init()
+    self.init(try Self.warnings(from: &reader))
+    if let bytes: [UInt8] = try reader.read() { traceParent = TraceParent(bytes.span) }
+  }
+}
+
+extension PushNote {
+  static func warnings(
+    from reader: inout ByteReader
+  ) throws(CodecError) -> CaseSet<PayloadWarning> {
+    var warnings = CaseSet<PayloadWarning>()
     for number: UInt8 in try reader.read([UInt8].self) {
       guard let warning = PayloadWarning(rawValue: number) else {
         throw reader.invalid(Self.self)
       }
       warnings.insert(warning)
     }
-    if let bytes: [UInt8] = try reader.read() { traceParent = TraceParent(bytes.span) }
+    return warnings
   }
 }
 
 extension RefusedRequest: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
-    writer.put(at, uniqueID, rejection, explanation)
+    writer.put(at, uniqueID, peer, rejection, explanation)
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     self.init(
-      at: try reader.read(), uniqueID: try reader.read(), rejection: try reader.read(),
-      cause: .told(try reader.read()))
+      at: try reader.read(), uniqueID: try reader.read(), peer: try reader.read(),
+      rejection: try reader.read(), cause: .told(try reader.read()))
   }
 }
 

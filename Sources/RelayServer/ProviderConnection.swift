@@ -27,6 +27,8 @@ struct ProviderConnection {
   var credentials = ConnectionCredentials()
   var certificateProblem: Rejection?
   private var hasFullStreams = false
+  /// nil when no requests are kept.
+  var kept: KeptRequests?
   var writer = ProviderAnswerWriter()
 
   // MARK: Life
@@ -35,6 +37,7 @@ struct ProviderConnection {
   mutating func opened(peer: TLSPeer?, on handler: ConnectionHandler) {
     let now = handler.runner.now
     let settings = handler.runner.settings
+    if settings.configuration.keepRequests > 0 { kept = KeptRequests() }
     do throws(CredentialError) {
       if settings.configuration.auth == .none {
         credentials = .open
@@ -82,7 +85,9 @@ struct ProviderConnection {
         headersReceived(stream, fields[range], arena, at: now, on: handler)
         if endStream { complete(stream, at: now, on: handler) }
       case .data(let stream, let bytes, let endStream):
-        _ = open.modify(stream) { $0.appendBody(arena[bytes]) }
+        if open.modify(stream, { $0.appendBody(arena[bytes]) }) == nil, kept != nil {
+          keepBody(arena[bytes], of: stream, on: handler)
+        }
         if endStream { complete(stream, at: now, on: handler) }
       case .bodyTooLarge(let stream, let endStream):
         _ = open.modify(stream) { $0.dropBody() }
@@ -115,17 +120,25 @@ struct ProviderConnection {
     var result: Result<Notification, Rejection>?
     var query: ProviderQuery?
     var traceParent: TraceParent?
+    var (sentText, body): ([UInt8], [UInt8]?) = ([], [])
     open.remove(stream) { request in
       waiting.insert(
         WaitingRequest(&request.head, uniqueID, .complete, since: handler.runner.clock.batchTime),
         stream)
       query = request.head.query
       if query == nil {
+        if kept != nil { (sentText, body) = (request.sentText, request.receivedBody) }
         result = request.finish(uniqueID, isStrict: isStrict, at: now, warnings: &warnings)
+        if kept != nil, case .failure = result {
+          sentText = request.wholeText(bodyBytes: body?.count)
+        }
         traceParent = request.head.traceParent
       }
     }
     if let query { return ask(query, stream, on: handler) }
+    if kept != nil, let result {
+      keep(result, stream, uniqueID, sentText, body, warnings, on: handler)
+    }
     switch result {
     case .success(let notification):
       if !warnings.isEmpty || traceParent != nil {
@@ -136,7 +149,7 @@ struct ProviderConnection {
       }
       handler.runner.submit(notification, from: handler.address(stream), at: now)
     case .failure(let rejection):
-      handler.runner.history.refused(rejection, uniqueID, at: now)
+      handler.runner.history.refused(rejection, uniqueID, from: handler.peerText, at: now)
       respond(stream, .rejected(rejection), on: handler)
     case nil:
       refuse(stream, on: handler)
@@ -150,7 +163,8 @@ struct ProviderConnection {
     request.since = handler.runner.clock.batchTime
     waiting[stream] = request
     handler.runner.history.refused(
-      problem.rejection, request.uniqueID, problem.cause, at: handler.runner.now)
+      problem.rejection, request.uniqueID, problem.cause, from: handler.peerText,
+      at: handler.runner.now)
     respond(stream, .rejected(problem.rejection), on: handler)
   }
 
@@ -178,7 +192,8 @@ struct ProviderConnection {
     if handler.runner.isNode, handler.transport.http2.hasAnswer(stream) { return }
     if let rejection = answer.rejection {
       _ = waiting.read(stream) { request in
-        handler.runner.history.refused(rejection, request.uniqueID, at: handler.runner.now)
+        handler.runner.history.refused(
+          rejection, request.uniqueID, from: handler.peerText, at: handler.runner.now)
       }
     }
     respond(stream, answer, on: handler)
@@ -190,6 +205,9 @@ struct ProviderConnection {
     let now = handler.runner.clock.batchTime
     _ = waiting.read(stream) { request in
       handler.runner.answers.answered(answer, after: now - request.since)
+      if request.row > 0 {
+        handler.runner.history.answered(request.row, answer, after: now - request.since)
+      }
       writer.respond(stream, answer, to: request, on: handler)
     }
   }
@@ -258,6 +276,7 @@ extension ProviderConnection {
     on handler: ConnectionHandler
   ) {
     lastHead.read(fields, arena)
+    kept?.read(fields, arena)
     let outcome: Result<Topic, LastHead.ReadingError>
     do throws(LastHead.ReadingError) {
       outcome = .success(try checkHead(at: handler.runner.clock.tokenTime(now), on: handler))
@@ -276,9 +295,15 @@ extension ProviderConnection {
     switch outcome {
     case .success(let topic):
       open.insert(stream, with: &lastHead) { $1.begin(&$0, topic, at: received) }
+      if let kept {
+        _ = open.modify(stream) { request in
+          request.sentText = request.head.token == nil ? kept.head.whole : kept.head.text
+        }
+      }
     case .failure(let problem):
-      waiting.insert(
-        lastHead.refused(problem, handler.runner.ids.makeUniqueID(), at: received), stream)
+      let uniqueID = handler.runner.ids.makeUniqueID()
+      waiting.insert(lastHead.refused(problem, uniqueID, at: received), stream)
+      if kept != nil, credentials.isAuthorized { keepRefused(stream, uniqueID, on: handler) }
     }
   }
 

@@ -7,6 +7,8 @@ struct ProviderRequest {
   var head = ProviderRequestHead()
   private var topic = Topic.vacant
   private(set) var since: Instant
+  /// Of its head, while requests are kept (`SentHead`).
+  var sentText: [UInt8] = []
   /// The connection's head that this one equals but for path and id; 0 is none.
   private var generation: UInt64 = 0
   private var body: [UInt8] = []
@@ -34,6 +36,17 @@ struct ProviderRequest {
     since = now
     body = []
     bodyIsTooLarge = false
+  }
+
+  /// A second reference to the body, for the journal of requests; nil when it was too large.
+  var receivedBody: [UInt8]? { mutating get { bodyIsTooLarge ? nil : body } }
+
+  /// The text of its head with all values.
+  mutating func wholeText(bodyBytes: Int?) -> [UInt8] {
+    let path = head.token.map { "/3/device/\($0.hexadecimal)" } ?? ""
+    let id = head.providerID.map(\.description) ?? ""
+    let length = bodyBytes.map { String($0) } ?? ""
+    return SentHead.whole(sentText, [path, id, length].map { Array($0.utf8) })
   }
 
   mutating func appendBody(_ bytes: ArraySlice<UInt8>) {
@@ -81,6 +94,8 @@ struct WaitingRequest {
   var providerID: UniqueID
   var capitals: UInt64 = 0
   var stage = Stage.complete
+  /// Its row in the journal of requests; 0 without one.
+  var row: UInt64 = 0
   /// When it was complete, or when its refused head came. In the machine's time.
   var since = Instant(milliseconds: 0)
 

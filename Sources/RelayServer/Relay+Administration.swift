@@ -3,6 +3,7 @@ import NIOCore
 package import Primitives
 package import ProviderCredentials
 package import RelayCore
+import RelayRequests
 import RelaySetup
 import ServiceLifecycle
 
@@ -101,13 +102,15 @@ extension Relay {
 
   /// Submits a notification like a provider's: refusals are remembered and faults act. nil when a
   /// fault prevents any answer.
+  ///
+  /// - Parameter fields: its header fields, a line each.
   package func submit(
-    _ notification: Notification, _ note: PushNote
+    _ notification: Notification, _ note: PushNote, fields: [UInt8] = []
   ) async -> ProviderAnswer? {
     guard let loops = inbox.loops else { return .rejected(.serviceUnavailable) }
     return await withGracefulShutdownHandler {
       await withCheckedContinuation { continuation in
-        loops.onLoop(0) { $0.submit(notification, note, continuation) }
+        loops.onLoop(0) { $0.submit(notification, note, fields, continuation) }
       }
     } onGracefulShutdown: {
       // An answer that a fault holds back may be far off, and the listener waits for it.
@@ -116,10 +119,14 @@ extension Relay {
   }
 
   /// Counts a push of the admin API that was refused before it became a notification.
-  package func refused(_ rejection: Rejection, _ uniqueID: UniqueID) {
+  package func refused(
+    _ rejection: Rejection, _ uniqueID: UniqueID, body: [UInt8], fields: [UInt8]
+  ) {
     inbox.loops?.onLoop(0) { runner in
       runner.answers.answered(.rejected(rejection), after: .zero)
-      runner.history.refused(rejection, uniqueID, at: runner.now)
+      runner.history.refused(rejection, uniqueID, from: "", at: runner.now)
+      let row = runner.keep(.unusable(body: body), uniqueID, body, fields)
+      runner.history.answered(row, .rejected(rejection), after: .zero)
     }
   }
 
@@ -165,20 +172,38 @@ extension Relay {
 }
 
 extension ShardRunner {
+  private static let administrator = RequestSource(
+    .admin, peer: "", isEncrypted: false, .none, connection: 0)
+
+  fileprivate func keep(
+    _ content: SentRequest.Content, _ uniqueID: UniqueID, _ body: [UInt8], _ fields: [UInt8]
+  ) -> UInt64 {
+    history.keep(
+      SentRequest(
+        at: now, uniqueID, Self.administrator, ordinal: 0, fields: fields, content,
+        bodyBytes: body.count))
+  }
+
   /// Resumes with nil when there is never an answer.
   fileprivate func submit(
-    _ notification: Notification, _ note: PushNote,
+    _ notification: Notification, _ note: PushNote, _ fields: [UInt8],
     _ answered: CheckedContinuation<ProviderAnswer?, Never>
   ) {
     guard !adminPeers.isEnding else { return answered.resume(returning: .rejected(.shutdown)) }
     let began = RelayClock.steady
+    let row = keep(
+      .push(notification, warnings: note.warnings), notification.uniqueID, notification.payload,
+      fields)
     func finish(_ answer: ProviderAnswer?) {
-      if let answer { answers.answered(answer, after: RelayClock.steady - began) }
+      if let answer {
+        answers.answered(answer, after: RelayClock.steady - began)
+        history.answered(row, answer, after: RelayClock.steady - began)
+      }
       answered.resume(returning: answer)
     }
     let stream = adminPeers.ask { (answer: ProviderAnswer) in
       if let rejection = answer.rejection {
-        self.history.refused(rejection, notification.uniqueID, at: self.now)
+        self.history.refused(rejection, notification.uniqueID, from: "", at: self.now)
       }
       finish(answer)
     }

@@ -10,6 +10,7 @@ import RelayFaults
 package import RelaySetup
 import RelayStore
 import ServiceLifecycle
+import Synchronization
 import TLS
 import Transport
 
@@ -29,6 +30,7 @@ package final class Relay: Service {
   let contexts: ServerContexts
   let logger: Logger
   private let onReady: @Sendable (Addresses) -> Void
+  private let opened = Mutex<Addresses?>(nil)
   let inbox = Inbox()
   let board = FaultBoard()
   package let descriptors: Descriptors
@@ -304,8 +306,12 @@ package final class Relay: Service {
         "other users can enter or read the state directory: chmod 700 it",
         metadata: ["state": "\(configuration.state)"])
     }
+    opened.withLock { $0 = addresses }
     onReady(addresses)
   }
+
+  /// The real addresses; nil until all listeners are open.
+  package var addresses: Addresses? { opened.withLock { $0 } }
 }
 
 extension ServerSettings {

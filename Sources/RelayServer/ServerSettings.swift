@@ -2,6 +2,7 @@ package import Primitives
 package import ProviderCredentials
 package import RelayCluster
 package import RelayCore
+import RelayRequests
 package import RelaySetup
 
 /// The settings of every loop, made once from the configuration.
@@ -35,6 +36,14 @@ package struct ServerSettings: Sendable {
   func firstTable(loopCount: Int) -> PartitionTable {
     guard port == nil else { return PartitionTable(elsewhere: shard.partitionCount) }
     return PartitionTable(partitionCount: shard.partitionCount, loopCount: loopCount)
+  }
+
+  /// A loop's part of the journal of requests; nil when none are kept.
+  var requestJournal: RequestJournal? {
+    guard configuration.keepRequests > 0 else { return nil }
+    return RequestJournal(
+      limitBytes: configuration.keepRequests / max(1, configuration.threads),
+      Redaction(configuration.redact.map { PayloadPath($0) }))
   }
 
   /// Returns whether a request with this bearer value may create a device. Compares hashes, so that

@@ -35,6 +35,7 @@ final class ShardRunner {
   /// The loop of each partition, as far as this loop knows.
   var partitions: PartitionTable
   var adminPeers = AdminPeers()
+  var orders = PhoneOrders()
   var peers: LoopPeers
   /// nil for a relay on its own.
   var hops: HopSet?
@@ -77,6 +78,7 @@ final class ShardRunner {
     verifier = ProviderTokenVerifier(
       keys: settings.keys, environment: settings.configuration.environment)
     ledger = LoopLedger(settings, feed)
+    history.requests = settings.requestJournal
   }
 
   /// Sets all runners, itself included, in the order of their indices.
@@ -295,6 +297,7 @@ final class ShardRunner {
     for connection in connections.http2.values { connection.abort() }
     for connection in connections.binary.values { connection.abort() }
     adminPeers.endAll()
+    orders.endAll()
     timers.cancelWake()
     core.flushRecording()
   }

@@ -89,6 +89,10 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var linger = Interval.milliseconds(2)
   package var logNotifications = 100_000
   package var threads = 1
+  /// Bytes of provider requests that are kept as they were sent; 0 keeps none.
+  package var keepRequests = 16 << 20
+  /// Places of payloads that are not kept, such as `aps.alert.body`.
+  package var redact: [String] = []
   package var record = ""
   package var recordPayloads = RecordedPayloads.none
   package var recordLimit = 256
@@ -225,6 +229,9 @@ package struct RelayConfiguration: Equatable, Sendable {
     linger = try reader.seconds("linger", linger, mayBeZero: true)
     logNotifications = try reader.number("logNotifications", logNotifications, 0...10_000_000)
     threads = try reader.number("threads", cores, 1...256)
+    let kept = try reader.number("keepRequests", profile == .dev ? 16 : 0, 0...65_536)
+    keepRequests = kept << 20
+    redact = try reader.text("redact", "").split(separator: ",").map(String.init)
     record = try reader.text("record", record)
     recordPayloads = try reader.choice("recordPayloads", recordPayloads)
     recordLimit = try reader.number("recordLimit", recordLimit, 1...Limits.recordingMegabytes)
@@ -318,7 +325,8 @@ package struct RelayConfiguration: Equatable, Sendable {
     "metricsTopics", "plaintext",
     "store", "linger",
     "logNotifications",
-    "threads", "record", "recordPayloads", "recordLimit", "auth", "environment",
+    "threads", "keepRequests", "redact", "record", "recordPayloads", "recordLimit", "auth",
+    "environment",
     "strict", "policy", "appSilentsPerHour", "appSilentBurst",
     "deviceSilentsPerHour", "deviceSilentBurst", "keepAlive", "keepAliveTimeout",
     "ackTimeout", "ridesPerMinute", "rideBurst",
@@ -372,7 +380,7 @@ extension RelayConfiguration {
   }
 
   /// The settings in a file: one JSON object (RFC 8259) of known keys, each once, with plain
-  /// values.
+  /// values, but for a policy in numbers.
   ///
   /// - Parameter name: the file's name in errors.
   package static func values(
@@ -401,7 +409,12 @@ extension RelayConfiguration {
       guard values[setting] == nil else {
         throw ReadingError(key: key, description: "\(place)the key \(key) stands there twice")
       }
-      guard let value = plainValue(bytes[member.value]) else {
+      let json = bytes[member.value]
+      // The only object among the settings, with its numbers (`SilentPolicy.init(text:)`).
+      let object =
+        key == "policy" && json.first == UInt8(ascii: "{")
+        ? ConfigContent.string(String(decoding: json, as: UTF8.self)) : nil
+      guard let value = object ?? plainValue(json) else {
         throw ReadingError(
           key: key, description: "\(place)\(key) must be a text, a number, true or false")
       }

@@ -94,11 +94,13 @@ struct SettingReader {
   }
 
   func policy() throws(RelayConfiguration.ReadingError) -> SilentPolicy {
-    let name = try text("policy", SilentPolicy.documented.name)
-    if let named = SilentPolicy.named.first(where: { $0.name == name }) { return named }
-    guard name == "custom" else {
-      throw problem(
-        "policy", SilentPolicy.named.map(\.name).joined(separator: " or ") + " or custom")
+    let text = try text("policy", SilentPolicy.documented.name)
+    guard text == "custom" else {
+      do throws(SilentPolicyError) {
+        return try SilentPolicy(text: text)
+      } catch {
+        throw RelayConfiguration.ReadingError(key: "policy", description: "policy: \(error)")
+      }
     }
     func limit(
       _ count: String, _ burst: String, _ fallback: Int
@@ -108,7 +110,7 @@ struct SettingReader {
         burst: Int64(try number(burst, fallback, 1...1_000_000)))
     }
     return SilentPolicy(
-      name: name, perApp: try limit("appSilentsPerHour", "appSilentBurst", 3),
+      perApp: try limit("appSilentsPerHour", "appSilentBurst", 3),
       perDevice: try limit("deviceSilentsPerHour", "deviceSilentBurst", 12))
   }
 

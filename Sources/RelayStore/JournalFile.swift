@@ -280,15 +280,15 @@ extension JournalFile {
     }
   }
 
-  /// The clocks of the budgets as stored. Only the policy's name is stored; for an unknown name the
-  /// documented policy stands in until the caller sets the one in force.
+  /// The clocks of the budgets as stored. A policy is stored by its text; for one that is unknown
+  /// the documented policy stands in until the caller sets the one in force.
   func storedBudgets() throws -> SilentBudgets? {
     try connection.read {
       guard let app = try clock(Self.appScope),
         let device = try clock(Self.deviceScope)
       else { return nil }
       let name = try connection.text("SELECT policy FROM silent_policy")
-      let policy = SilentPolicy.named.first { $0.name == name } ?? .documented
+      let policy = name.flatMap { try? SilentPolicy(text: $0) } ?? .documented
       return SilentBudgets(policy, appClock: app, deviceClock: device)
     }
   }
@@ -319,7 +319,7 @@ extension JournalFile {
     try connection.execute(
       "INSERT OR REPLACE INTO silent_policy VALUES (?, ?, ?, ?, ?)",
       [
-        scope.stored, policy.name.stored, clock.interval.milliseconds.stored,
+        scope.stored, policy.text.stored, clock.interval.milliseconds.stored,
         clock.since.milliseconds.stored, clock.reading.milliseconds.stored,
       ])
   }

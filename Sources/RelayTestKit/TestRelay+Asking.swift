@@ -54,7 +54,7 @@ extension TestRelay {
     _ = try await ask { try await cockpit.wait(Array(body.utf8)) }
   }
 
-  /// The state of a push in a sentence: "Held because of app-budget, until …".
+  /// The state of a push in a sentence: "Held: app budget: 0 of 3 left, …".
   public func explanation(of push: Push) async throws -> String {
     try await ask { try await cockpit.life(push.id) }.sentence ?? ""
   }

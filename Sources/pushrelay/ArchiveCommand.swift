@@ -17,6 +17,7 @@ struct ArchiveCommand: ParsableCommand {
 
           pushrelay archive print PHONE/archives/com.example.mail.archive
           pushrelay archive print copy.archive --keybag PHONE/keybag.json --passcode 1234
+          pushrelay archive print copy.archive --json
 
         PHONE is the directory of a simulated phone. A reference to another object is shown as a \
         reference. The archive is not changed; the phone may run meanwhile.
@@ -34,9 +35,13 @@ struct ArchiveCommand: ParsableCommand {
         valueName: "file"))
     var keybag: String?
 
+    @Flag(help: "Print the app and the archive as JSON.")
+    var json = false
+
     func run() throws {
       let (app, archive) = try PhoneStorage.readArchive(
         file: file, keybag: keybag, passcode: passcode)
+      if json { return try Console.say(object: ["app": app, "archive": archive]) }
       if let app { Console.say("app: \(app)") }
       Console.say(archive.description)
     }

@@ -32,8 +32,17 @@ enum Console {
     say(bytes: try JSONText.bytes(value))
   }
 
-  /// Writes rows in columns, two spaces apart; the last column is not padded.
-  static func say(table rows: [[String]]) {
+  /// Writes a line for a person at the terminal and for no log: nothing if there is no terminal.
+  static func show(_ line: String) {
+    let files: [FileDescriptor] = [.standardOutput, .standardError]
+    guard let terminal = files.first(where: Terminal.shows) else { return }
+    write(Array((line + "\n").utf8), to: terminal)
+  }
+
+  /// Writes rows in columns, two spaces apart; the last column is not padded. On a terminal it is
+  /// cut at the edge in a list, and whole in the two columns that are about one thing, or if
+  /// `isWhole`: what is written there is what one asked for.
+  static func say(table rows: [[String]], isWhole: Bool = false) {
     var widths: [Int] = []
     for row in rows {
       for (column, cell) in row.enumerated() {
@@ -48,8 +57,15 @@ enum Console {
         guard column < row.count - 1 else { break }
         line += String(repeating: " ", count: widths[column] - cell.count + 2)
       }
-      say(line)
+      let isList = row.count > 2 && !isWhole
+      say(isList ? cut(line, sparing: line.count - (row.last?.count ?? 0)) : line)
     }
+  }
+
+  /// The line as far as the terminal goes, but all of its first columns.
+  private static func cut(_ line: String, sparing first: Int) -> String {
+    guard let columns = Terminal.columns, line.count > max(columns, first + 1) else { return line }
+    return line.prefix(max(columns - 1, first)) + "…"
   }
 
   /// The reader may have gone; that is no reason to fail.

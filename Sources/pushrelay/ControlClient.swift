@@ -1,6 +1,7 @@
 import AdminAPI
 import ArgumentParser
 import Cockpit
+import DeviceLink
 import FoundationEssentials
 import NIOCore
 import NIOHTTP1
@@ -55,15 +56,24 @@ struct ControlClient {
     _ method: HTTPMethod, _ path: String, body: [UInt8] = []
   ) async throws -> [UInt8] {
     let (status, answer) = try await exchange(method, path, body: body)
-    guard (200..<300).contains(status) else {
-      guard let refused = try? JSONDecoder().decode(Refusal.self, from: Data(answer)) else {
-        throw CommandError("the relay answered \(status)")
-      }
-      let waits = refused.waitingFor.map { "; it waits for \($0.joined(separator: ", "))" } ?? ""
-      throw CommandError("\(refused.reason): \(refused.message)\(waits)")
-    }
+    try Self.check(status, answer)
     Self.say(lacking: answer)
     return answer
+  }
+
+  /// Hands over the lines of an answer that goes on, as they come, until `take` returns false.
+  func follow(_ path: String, _ take: ([UInt8]) throws -> Bool) async throws {
+    let (status, answer) = try await exchange(.GET, path, body: [], isLines: true, take)
+    try Self.check(status, answer)
+  }
+
+  private static func check(_ status: UInt, _ answer: [UInt8]) throws {
+    guard !(200..<300).contains(status) else { return }
+    guard let refused = try? JSONDecoder().decode(Refusal.self, from: Data(answer)) else {
+      throw CommandError("the relay answered \(status)")
+    }
+    let waits = refused.waitingFor.map { "; it waits for \($0.joined(separator: ", "))" } ?? ""
+    throw CommandError("\(refused.reason): \(refused.message)\(waits)")
   }
 
   /// Reports on standard error which nodes of a cluster are missing in an answer.
@@ -105,7 +115,8 @@ struct ControlClient {
   }
 
   private func exchange(
-    _ method: HTTPMethod, _ path: String, body: [UInt8]
+    _ method: HTTPMethod, _ path: String, body: [UInt8], isLines: Bool = false,
+    _ take: ([UInt8]) throws -> Bool = { _ in false }
   ) async throws -> (status: UInt, body: [UInt8]) {
     let socket = Cockpit.socketPath(state: state)
     let channel: NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
@@ -123,6 +134,7 @@ struct ControlClient {
     }
     return try await channel.executeThenClose { answer, request in
       var headers: HTTPHeaders = ["host": "localhost", "connection": "close"]
+      if isLines { headers.add(name: "accept", value: "application/x-ndjson") }
       if !body.isEmpty { headers.add(name: "content-length", value: "\(body.count)") }
       // In one write: without a body the request is complete with its head, and a server that
       // answers at once may close before a separate end.
@@ -135,10 +147,19 @@ struct ControlClient {
       try await request.write(contentsOf: parts + [.end(nil)])
       var status: UInt = 0
       var bytes: [UInt8] = []
+      var splitter = LineSplitter(limitBytes: Self.longestAnswerBytes)
       for try await part in answer {
         switch part {
         case .head(let head): status = head.status.code
         case .body(let piece):
+          if isLines, status == 200 {
+            var whole: [[UInt8]] = []
+            splitter.receive(Array(piece.readableBytesView).span) {
+              if case .line(let line) = $0 { whole.append(line) }
+            }
+            for line in whole where try !take(line) { return (status, []) }
+            continue
+          }
           bytes.append(contentsOf: piece.readableBytesView)
           guard bytes.count <= Self.longestAnswerBytes else {
             throw CommandError("the answer is longer than \(Self.longestAnswerBytes) bytes")

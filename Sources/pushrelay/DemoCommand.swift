@@ -19,7 +19,9 @@ struct DemoCommand: AsyncParsableCommand {
         pushrelay demo --exit
 
       Starts a relay and a phone in this process, pushes over HTTP/2 and TLS with a provider \
-      token, and tells what happens and why. Then the relay stays up, and prints curl lines to try.
+      token, and tells what happens and why. Then the relay stays up, and prints curl lines to \
+      try. Its clock is virtual: in the story minutes pass at once, and then you may move it, on the \
+      page or with 'pushrelay clock advance 20m'. Nothing but certificates and keys is kept.
       """)
 
   @Option(help: "Directory for certificates and keys.")
@@ -43,6 +45,9 @@ struct DemoCommand: AsyncParsableCommand {
     configuration.provider = provider
     configuration.device = device
     configuration.admin = admin
+    configuration.clock = .virtual
+    // Its time is no other relay's, whose journal may be in this directory.
+    configuration.store = .memory
     let (pages, isAdministered) = AsyncStream.makeStream(of: RelayConfiguration.Endpoint?.self)
     let (addresses, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
     let (life, onLife) = AsyncStream.makeStream(of: DeliveryEvent.self)
@@ -51,7 +56,17 @@ struct DemoCommand: AsyncParsableCommand {
     let relay = try Relay(
       configuration: configuration, logger: logger, onLife: { onLife.yield($0) },
       onReady: { isReady.yield($0) })
-    let story = Work { try await tell(addresses, pages, life) }
+    ReadyFile.removeStale(state)
+    let story = Work { [configuration, logger] in
+      guard let addresses = await addresses.first(where: { _ in true }),
+        let page = await pages.first(where: { _ in true }), let clock = relay.virtualClock
+      else { return }
+      try await ReadyFile(configuration, addresses, admin: page).keep(in: state, logger) {
+        let story = try await DemoStory(
+          state: state, addresses: addresses, clock: clock, life: life)
+        try await tell(story, page)
+      }
+    }
     let cockpit = Cockpit(
       relay: relay, configuration: configuration, logger: logger,
       onReady: { isAdministered.yield($0) })
@@ -63,22 +78,27 @@ struct DemoCommand: AsyncParsableCommand {
     ])
   }
 
-  private func tell(
-    _ addresses: AsyncStream<Relay.Addresses>,
-    _ pages: AsyncStream<RelayConfiguration.Endpoint?>, _ life: AsyncStream<DeliveryEvent>
-  ) async throws {
-    guard let addresses = await addresses.first(where: { _ in true }) else { return }
-    var story = try await DemoStory(state: state, addresses: addresses, life: life)
+  private func tell(_ story: DemoStory, _ page: RelayConfiguration.Endpoint?) async throws {
+    var story = story
     try await story.directAndHeld()
     try await story.piggyback()
     try await story.offline()
+    try await story.hold()
     try await story.printCurl()
     guard !exit else { return }
-    if let page = await pages.first(where: { _ in true }) ?? nil {
+    if let page {
       let token = try AdminToken.read(Cockpit.tokenPath(state: state))
       Console.say("\nThe page that shows all of it: http://\(page)/#token=\(token)")
     }
-    Console.say("\nThe relay stays up. Ctrl-C ends it.")
+    Console.say(
+      """
+
+      The relay stays up. Its clock now runs as yours does, and can be moved: on the page, or with
+      pushrelay clock advance 20m --state \(state)
+      Ctrl-C ends it.
+      """)
+    await story.goOn()
+    // Somebody else may be that phone now.
     try? await gracefulShutdown()
   }
 }

@@ -16,31 +16,37 @@ struct DemoStory {
   private let identity: DeviceIdentity
   private let deviceToken: String
   private let providerToken: String
-  private var listener: DeviceListener
+  private let clock: VirtualClock
+  private var stream: ClientStream
+  /// Lines that the phone has heard and answered.
+  private var lines: AsyncStream<DownLine>.Iterator
   private var life: AsyncStream<DeliveryEvent>.Iterator
   /// The story's name for each notification.
   private var names: [UniqueID: String] = [:]
   private var pushCount = 0
 
   private static let topic = "com.example.news"
-  private static let habits = DeviceListener.Habits(outcome: .newData)
+  private static let habits = DeviceListener.Habits(followsClock: true, outcome: .newData)
 
   init(
-    state: String, addresses: Relay.Addresses, life: AsyncStream<DeliveryEvent>
+    state: String, addresses: Relay.Addresses, clock: VirtualClock,
+    life: AsyncStream<DeliveryEvent>
   ) async throws {
+    self.clock = clock
     self.addresses = addresses
     self.state = state
     self.life = life.makeAsyncIterator()
     let connection = try ConnectionOptions.parse(["--state", state])
-    provider = try await connection.connect(to: addresses.provider)
-    phone = try await connection.connect(to: addresses.device)
+    provider = try await connection.connect(to: connection.find(provider: addresses.provider))
+    phone = try await connection.connect(device: addresses.device)
     let keys = ProviderKeyDirectory(path: state + "/keys")
     providerToken = try SigningKey.signer(in: keys, keyID: nil, topic: Self.topic)
       .token(issuedAtSeconds: WallClock.now.milliseconds / 1000)
     let api = DeviceAPI(phone)
     identity = try await api.enroll()
     deviceToken = try await api.register(topic: Self.topic, of: identity)
-    listener = DeviceListener(try await api.openStream(of: identity), Self.habits)
+    stream = try await api.openStream(of: identity)
+    lines = Self.listen(to: stream)
     Console.say("relay     providers \(addresses.provider), devices \(addresses.device)")
     Console.say("phone     enrolled, app \(Self.topic), token \(deviceToken.prefix(8))…")
     try await readLines(count: 2)
@@ -67,16 +73,30 @@ struct DemoStory {
   mutating func offline() async throws {
     Console.say(
       "\n3. The phone goes away. One silent and one visible push are stored, the newest.\n")
-    listener.stream.finish()
-    while try await listener.next() != nil {}
+    stream.finish()
+    while await lines.next() != nil {}
     Console.say("phone     disconnected")
     try await push(silent: true, isSentNow: false)
     try await push(silent: true, isSentNow: false)
     try await push(silent: false, isSentNow: false)
     Console.say("\n   The phone comes back.\n")
-    listener = DeviceListener(try await DeviceAPI(phone).openStream(of: identity), Self.habits)
+    try await pass(.minutes(3))
+    stream = try await DeviceAPI(phone).openStream(of: identity)
+    lines = Self.listen(to: stream)
     try await readLines(count: 3)
     try await narrate(until: 2) { $0.isTerminal }
+  }
+
+  /// One is left for the visitor, who moves the clock.
+  mutating func hold() async throws {
+    Console.say("\n4. One more, which is held: its time comes when the clock is moved.\n")
+    try await push(silent: true, isSentNow: false)
+  }
+
+  /// Tells what the phone gets from now on. Time passes by itself: simulated phones need some.
+  mutating func goOn() async {
+    await clock.setRate(1)
+    while let line = await lines.next() { tell(line) }
   }
 
   /// Prints commands that work against this relay.
@@ -84,11 +104,11 @@ struct DemoStory {
     let provider = addresses.provider
     let device = addresses.device
     let answer = try await DeviceAPI(phone).statusBody(of: identity)
-    Console.say("\n4. The device as the relay sees it (GET /v1/devices/{device}):\n")
+    Console.say("\n5. The device as the relay sees it (GET /v1/devices/{device}):\n")
     Console.say("   " + String(decoding: answer, as: UTF8.self))
     Console.say(
       """
-      5. Your turn. In another terminal, in this directory:
+      6. Your turn. In another terminal, in this directory:
 
       # be a phone: the stream of what is delivered (leave it running)
       curl --http2 --cacert \(state)/ca.pem -N \\
@@ -110,8 +130,25 @@ struct DemoStory {
 
   // MARK: Its sentences
 
+  /// So that what happens is apart on the page's timeline.
+  private func pass(_ time: Interval) async throws {
+    _ = try await clock.advance(.by(time))
+  }
+
+  /// Reads and answers at once: time stands until the phone has done its part.
+  private static func listen(to stream: ClientStream) -> AsyncStream<DownLine>.Iterator {
+    let (lines, feed) = AsyncStream.makeStream(of: DownLine.self)
+    Task {
+      var listener = DeviceListener(stream, habits)
+      while let line = try? await listener.next() { feed.yield(line) }
+      feed.finish()
+    }
+    return lines.makeAsyncIterator()
+  }
+
   /// Pushes and narrates: sent and acknowledged, or stored.
   private mutating func push(silent: Bool, isSentNow: Bool, riding: Int = 0) async throws {
+    try await pass(.minutes(1))
     pushCount += 1
     let name = silent ? "silent \(pushCount)" : "alert \(pushCount)"
     let payload =
@@ -168,23 +205,30 @@ struct DemoStory {
     }
   }
 
-  /// Reads and narrates the phone's lines, and acknowledges notifications.
+  /// Narrates so many of the phone's lines.
   private mutating func readLines(count: Int) async throws {
-    for _ in 0..<count {
-      guard let line = try await listener.next() else {
+    var remaining = count
+    while remaining > 0 {
+      guard let line = await lines.next() else {
         throw CommandError("the relay closed the phone's stream")
       }
-      switch line {
-      case .notification(let delivery):
-        let notification = delivery.notification
-        Console.say(
-          "phone     got \(notification.notificationClass.name) via \(delivery.via.name): "
-            + String(decoding: notification.payload, as: UTF8.self))
-      case .hello: Console.say("phone     connected")
-      case .empty: Console.say("phone     nothing was waiting")
-      case .keepAlive, .barrier, .checkpoint, .bye, .error, .unknown: break
-      }
+      if tell(line) { remaining -= 1 }
     }
-    await listener.writeAnswers()
+  }
+
+  /// Returns false for what is between programs only.
+  @discardableResult
+  private func tell(_ line: DownLine) -> Bool {
+    switch line {
+    case .notification(let delivery):
+      let notification = delivery.notification
+      Console.say(
+        "phone     got \(notification.notificationClass.name) via \(delivery.via.name): "
+          + String(decoding: notification.payload, as: UTF8.self))
+    case .hello: Console.say("phone     connected")
+    case .empty: Console.say("phone     nothing was waiting")
+    case .keepAlive, .barrier, .checkpoint, .bye, .error, .unknown: return false
+    }
+    return true
   }
 }

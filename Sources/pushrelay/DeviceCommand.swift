@@ -149,10 +149,14 @@ struct DeviceCommand: AsyncParsableCommand {
   @Option(help: "What a relay in production wants from new devices.")
   var enrolmentKey: String?
 
-  @Option(help: ArgumentHelp("The relay's device listener.", valueName: "host:port"))
-  var device = RelayConfiguration.Endpoint.localDevice
+  @Option(help: RelayConfiguration.Endpoint.help("device", port: 5223))
+  var device: RelayConfiguration.Endpoint?
 
-  @Flag(help: "Print one JSON object a line: what happens, or with --light the relay's lines.")
+  @Flag(
+    help: """
+      Print one JSON object a line: what happens, with --light the relay's lines, with --count \
+      the counts.
+      """)
   var json = false
 
   @OptionGroup var connection: ConnectionOptions
@@ -226,8 +230,8 @@ struct DeviceCommand: AsyncParsableCommand {
       guard (1...100_000).contains(count), topic.count <= 1 else {
         throw ValidationError("--count is 1 to 100000, with one --topic")
       }
-      guard token == nil, !json, !interactive else {
-        throw ValidationError("--token, --json and --interactive are for single devices")
+      guard token == nil, !interactive else {
+        throw ValidationError("--token and --interactive are for single devices")
       }
     } else if tokens != nil {
       throw ValidationError("--tokens goes with --count")

@@ -28,7 +28,7 @@ struct FleetRoster: Codable, Sendable {
   }
 
   static func enroll(
-    count: Int, topic: String, at device: RelayConfiguration.Endpoint,
+    count: Int, topic: String, at device: RelayConfiguration.Endpoint?,
     by connection: ConnectionOptions, key: String?
   ) async throws -> FleetRoster {
     let path = "\(connection.files.state)/fleet.json"
@@ -40,7 +40,7 @@ struct FleetRoster: Codable, Sendable {
       }
       if known.topic == topic { roster = known }
     }
-    let client = try await connection.connect(to: device)
+    let client = try await connection.connect(device: device)
     let api = DeviceAPI(client)
     if let first = roster.members.first, try await isForgotten(first, api) {
       Console.log("this relay does not know the fleet of last time; enrolling anew")

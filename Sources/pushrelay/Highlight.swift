@@ -1,5 +1,7 @@
+import ArgumentParser
 import DeviceSimulator
 import FoundationEssentials
+import SystemPackage
 
 #if canImport(Darwin)
   import Darwin
@@ -9,13 +11,30 @@ import FoundationEssentials
   import Glibc
 #endif
 
-/// Colours and marks of a timeline on a terminal; none in a pipe or where `NO_COLOR` is set
-/// (no-color.org).
+enum Terminal {
+  static func shows(_ file: FileDescriptor) -> Bool { isatty(file.rawValue) == 1 }
+
+  /// How wide the terminal is that shows the output, or `COLUMNS`; nil in a pipe. Only unsafe code
+  /// may ask it, and ArgumentParser has some: it wraps this text of blanks one before the end.
+  static let columns: Int? = {
+    struct Ruler: ParsableCommand {
+      static let configuration = CommandConfiguration(
+        abstract: String(repeating: " ", count: 1000), helpNames: [])
+    }
+    guard shows(.standardOutput) else { return nil }
+    let first = Ruler.helpMessage().split(separator: "\n", maxSplits: 1).first
+    return first.flatMap { $0.count > 1000 ? nil : $0.count + 1 }
+  }()
+}
+
+/// Colours and marks of a timeline on a terminal, none in a pipe, unless `CLICOLOR_FORCE` wants
+/// them everywhere (bixense.com/clicolors) or `NO_COLOR` nowhere (no-color.org).
 enum Highlight {
   static let isOn: Bool = {
     let environment = ProcessInfo.processInfo.environment
-    return environment["NO_COLOR"]?.isEmpty != false && environment["TERM"] != "dumb"
-      && isatty(STDOUT_FILENO) == 1
+    guard environment["NO_COLOR", default: ""].isEmpty else { return false }
+    guard ["", "0"].contains(environment["CLICOLOR_FORCE", default: ""]) else { return true }
+    return environment["TERM"] != "dumb" && Terminal.shows(.standardOutput)
   }()
 
   static func text(_ line: TraceLine, _ text: String) -> String {

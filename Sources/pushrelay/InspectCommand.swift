@@ -30,8 +30,8 @@ struct InspectCommand: AsyncParsableCommand {
 
   @Option(
     name: .customLong("device"),
-    help: ArgumentHelp("The relay's device listener.", valueName: "host:port"))
-  var listener = RelayConfiguration.Endpoint.localDevice
+    help: RelayConfiguration.Endpoint.help("device", port: 5223))
+  var listener: RelayConfiguration.Endpoint?
 
   @Flag(help: "Print the relay's answer as JSON.")
   var json = false
@@ -40,10 +40,11 @@ struct InspectCommand: AsyncParsableCommand {
 
   func run() async throws {
     let identity = try device.map { try self.identity($0) }
-    let api = DeviceAPI(try await connection.connect(to: listener))
+    let place = connection.find(device: listener)
+    let api = DeviceAPI(try await connection.connect(to: place))
     guard let identity else {
       try await api.health()
-      return try showHealth()
+      return try showHealth(of: place.address)
     }
     if json {
       let body = try await api.statusBody(of: identity)
@@ -69,7 +70,7 @@ struct InspectCommand: AsyncParsableCommand {
     return file.identity
   }
 
-  private func showHealth() throws {
+  private func showHealth(of address: RelayConfiguration.Endpoint) throws {
     let broken: [(key: String, problem: String)]
     do throws(CredentialFileError) {
       broken = try connection.files.keys.load().broken.map { ($0.keyID, $0.problem.description) }
@@ -80,7 +81,7 @@ struct InspectCommand: AsyncParsableCommand {
       let keys: [JSONObject] = broken.map { ["keyId": $0.key, "problem": $0.problem] }
       return try Console.say(object: ["status": "ok", "brokenKeys": keys.isEmpty ? nil : keys])
     }
-    Console.say("ok: the relay at \(listener) answers")
+    Console.say("ok: the relay at \(address) answers")
     for (key, problem) in broken { Console.say("provider key not used: \(key): \(problem)") }
   }
 
@@ -93,7 +94,9 @@ struct InspectCommand: AsyncParsableCommand {
       [
         "budget",
         "policy \(status.budget.policy), "
-          + "\(status.budget.remaining.map(String.init) ?? "unlimited") silent left",
+          + Self.left(
+            status.budget.remaining, status.budget.burst, status.budget.every, status.budget.next,
+            now),
       ],
     ])
     guard !status.apps.isEmpty else { return Console.say("no apps") }
@@ -118,11 +121,21 @@ struct InspectCommand: AsyncParsableCommand {
   }
 
   private static func text(_ budget: DeviceStatus.AppBudget, _ now: Instant) -> String {
-    let left = "\(budget.remaining.map(String.init) ?? "unlimited") silent left"
+    let left = left(budget.remaining, budget.burst, budget.every, budget.next, now)
     guard !budget.allowed else { return left }
     let until = budget.heldUntil.map {
       "until \(Instant(milliseconds: $0).described(at: now))"
     }
     return "\(left), held \(until ?? "until something changes") by \(budget.limit ?? "a limit")"
+  }
+
+  private static func left(
+    _ remaining: Int64?, _ burst: Int64?, _ every: String?, _ next: Int64?, _ now: Instant
+  ) -> String {
+    guard let remaining else { return "unlimited silent left" }
+    let left = "\(remaining)\(burst.map { " of \($0)" } ?? "") silent left"
+    guard let every, let next else { return left }
+    return "\(left), one comes back every \(every), the next at "
+      + Instant(milliseconds: next).described(at: now)
   }
 }

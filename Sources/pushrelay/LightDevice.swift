@@ -59,7 +59,7 @@ struct LightDevice: Sendable {
   private func listen(
     _ memory: inout Memory, _ connection: inout Reconnection
   ) async throws -> String? {
-    let client = try await command.connection.connect(to: command.device)
+    let client = try await command.connection.connect(device: command.device)
     let api = DeviceAPI(client)
     let identity = try await account.register(api, isFirst: !memory.hasListened)
     let stream = try await api.openStream(of: identity)

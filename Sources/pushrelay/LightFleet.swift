@@ -39,7 +39,7 @@ struct LightFleet: Sendable {
   private func listen(_ members: [FleetRoster.Member], _ counters: Counters) async throws {
     try await Reconnection.keep { connection in
       do {
-        let api = DeviceAPI(try await command.connection.connect(to: command.device))
+        let api = DeviceAPI(try await command.connection.connect(device: command.device))
         try await withThrowingTaskGroup(of: Void.self) { group in
           for (number, member) in members.enumerated() {
             // Not all streams of a thousand phones at one moment.
@@ -81,10 +81,18 @@ struct LightFleet: Sendable {
       let listening = counters.listening.load(ordering: .relaxed)
       let notifications = counters.notifications.load(ordering: .relaxed)
       if listening != last.listening || notifications != last.notifications {
-        Console.say(
-          "listening \(listening) of \(count), notifications \(notifications) "
-            + "(\(notifications - last.notifications)/s), "
-            + "reconnects \(counters.reconnects.load(ordering: .relaxed))")
+        let reconnects = counters.reconnects.load(ordering: .relaxed)
+        if command.json {
+          try Console.say(object: [
+            "phones": count, "listening": listening, "pushes": notifications,
+            "reconnects": reconnects,
+          ])
+        } else {
+          Console.say(
+            "listening \(listening) of \(count), notifications \(notifications) "
+              + "(\(notifications - last.notifications)/s), "
+              + "reconnects \(reconnects)")
+        }
       }
       last = (listening, notifications)
       try await Task.sleep(for: .seconds(1))

@@ -19,12 +19,16 @@ struct LogCommand: AsyncParsableCommand {
         pushrelay log 3f1c9a52-0d6e-8b34-8000-00000000002a --json
         pushrelay log --refused
         pushrelay log --device 5bd1e995-0d6e-4b34-9000-00000000002a
+        pushrelay log --follow
+        pushrelay log --follow --topic com.example.app --json
 
       The id is the apns-unique-id or the apns-id of the answer to the push; 'pushrelay send' \
       prints both. The relay remembers the last notifications (logNotifications, 100000), and all \
-      that are still stored. --refused lists the last requests that were refused, and exactly \
-      why; --device tells when a phone came, went or became another. These two ask over the admin \
-      socket in the state directory.
+      that are still stored. With the relay's state directory it also says in a sentence why a \
+      push waits, and shows the request as it was sent. --refused lists the last requests that \
+      were refused, and exactly why; --device tells when a phone came, went or became another. \
+      --follow tells what happens as it happens, of everything or of an id, a topic, a phone, \
+      until Ctrl-C or the relay's end. These ask over the admin socket in the state directory.
       """)
 
   @Argument(help: "apns-unique-id or apns-id, a UUID.")
@@ -33,8 +37,16 @@ struct LogCommand: AsyncParsableCommand {
   @Flag(help: "List the last refused requests instead.")
   var refused = false
 
-  @Option(help: ArgumentHelp("Tell what happened to this phone instead.", valueName: "id"))
+  @Option(
+    help: ArgumentHelp(
+      "Tell what happened to this phone instead; with --follow, what does.", valueName: "id"))
   var device: String?
+
+  @Flag(name: .shortAndLong, help: "Tell what happens from now on, as it happens.")
+  var follow = false
+
+  @Option(help: "With --follow: only what is about this topic.")
+  var topic: String?
 
   @OptionGroup var signing: ProviderOptions
 
@@ -44,20 +56,22 @@ struct LogCommand: AsyncParsableCommand {
   @OptionGroup var connection: ConnectionOptions
 
   func validate() throws {
+    if follow, !refused { return }
+    guard !follow, topic == nil else {
+      throw ValidationError("--topic goes with --follow, and --refused does not")
+    }
     guard [id != nil, refused, device != nil].count(where: \.self) == 1 else {
       throw ValidationError("give the id of a notification, or --refused, or --device ID")
     }
   }
 
   func run() async throws {
+    if follow { return try await Services.run([.leading(Work { try await followAll() })]) }
     if let device { return try await showChanges(of: device) }
     guard let id else { return try await showRefused() }
-    guard UniqueID(id) != nil else {
-      throw CommandError(
-        "\(id) is no notification id: give a UUID, as apns-unique-id or apns-id says it")
-    }
+    try Self.check(id)
     let token = try signing.token(connection.files.keys, topic: nil)
-    let client = try await connection.connect(to: signing.provider)
+    let client = try await connection.connect(to: connection.find(provider: signing.provider))
     let answer = try await client.life(of: id, providerToken: token)
     await client.close()
     guard answer.status == 200 else {
@@ -69,8 +83,30 @@ struct LogCommand: AsyncParsableCommand {
     if json {
       Console.say(bytes: Array(answer.body.prefix { $0 != UInt8(ascii: "\n") }))
     } else {
-      show(try JSONDecoder().decode(NotificationLife.self, from: Data(answer.body)))
+      let life = try JSONDecoder().decode(NotificationLife.self, from: Data(answer.body))
+      // Providers are not told why it waits, which is about the device; an operator is.
+      let told = try? await ControlClient(state: connection.files.state).ask(
+        NotificationLife.self, .GET, "/v1/notifications/\(life.uniqueId)", printing: false)
+      show(life, told?.sentence)
+      guard let request = told?.request else { return }
+      Console.say("")
+      RequestsCommand.show(request)
     }
+  }
+
+  private static func check(_ id: String) throws {
+    guard UniqueID(id) != nil else {
+      throw CommandError(
+        "\(id) is no notification id: give a UUID, as apns-unique-id or apns-id says it")
+    }
+  }
+
+  private func followAll() async throws {
+    if let id { try Self.check(id) }
+    let state = connection.files.state
+    // A name that this machine plays stands for its id.
+    let device = try device.map { try DeviceFile.load($0, state: state)?.device ?? $0 }
+    try await LogFollower(state: state, isJSON: json, device: device, topic: topic, id: id).run()
   }
 
   private func showRefused() async throws {
@@ -83,7 +119,7 @@ struct LogCommand: AsyncParsableCommand {
           Instant(milliseconds: $0.time).iso8601, $0.uniqueId, "\($0.status) \($0.reason)",
           $0.cause,
         ]
-      })
+      }, isWhole: true)
     if list.isEmpty { Console.log("none was refused") }
   }
 
@@ -97,24 +133,28 @@ struct LogCommand: AsyncParsableCommand {
   }
 
   private static func detail(of event: DeviceEvent) -> String {
-    guard let condition = event.condition else { return event.topic ?? event.policy ?? "" }
-    return "power \(condition.power), network \(condition.network), screen \(condition.screen)"
+    event.condition.map(text) ?? event.topic ?? event.policy ?? ""
   }
 
-  private func show(_ life: NotificationLife) {
+  static func text(_ condition: DeviceEvent.Condition) -> String {
+    "power \(condition.power), network \(condition.network), screen \(condition.screen)"
+  }
+
+  private func show(_ life: NotificationLife, _ sentence: String?) {
     Console.say(
       table: [
         ["apns-unique-id", life.uniqueId], ["apns-id", life.id], ["topic", life.topic],
         ["kind", life.kind], ["state", life.state],
       ] + (life.traceparent.map { [["traceparent", $0]] } ?? []))
     for warning in life.warnings { Console.say("note: \(warning)") }
+    if let sentence { Console.say(sentence) }
     Console.say("")
     let first = life.steps.first?.time ?? 0
     Console.say(
       table: life.steps.map { step in
         let later = step.time == first ? "" : "+\(Self.seconds(step.time - first))"
         return [Instant(milliseconds: step.time).iso8601, later, step.text]
-      })
+      }, isWhole: true)
   }
 
   /// Seconds, such as 0.012 s, 1.5 s, 3600 s.

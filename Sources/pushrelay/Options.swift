@@ -14,8 +14,12 @@ extension RelayConfiguration.Endpoint: ExpressibleByArgument {
     guard port > 0 else { return nil }
   }
 
-  static let localProvider = Self(host: "127.0.0.1", port: 2197)
-  static let localDevice = Self(host: "127.0.0.1", port: 5223)
+  /// For the help of a listener's option.
+  static func help(_ listener: String, port: Int) -> ArgumentHelp {
+    ArgumentHelp(
+      "The relay's \(listener) listener (default: that of the relay in the state directory, else "
+        + "127.0.0.1:\(port)).", valueName: "host:port")
+  }
 }
 
 struct StateOptions: ParsableArguments {
@@ -40,12 +44,39 @@ struct ConnectionOptions: ParsableArguments {
       valueName: "file"))
   var ca: String?
 
+  /// A listener, and whether it speaks without TLS.
+  typealias Place = (address: RelayConfiguration.Endpoint, isPlaintext: Bool)
+
+  /// Returns the provider listener that was named, else that of the relay in the state directory.
+  func find(provider named: RelayConfiguration.Endpoint?) -> Place {
+    find(named, \.provider, else: .init(host: "127.0.0.1", port: 2197))
+  }
+
+  /// The same of the device listener.
+  func find(device named: RelayConfiguration.Endpoint?) -> Place {
+    find(named, \.device, else: .init(host: "127.0.0.1", port: 5223))
+  }
+
+  private func find(
+    _ named: RelayConfiguration.Endpoint?, _ listener: KeyPath<ReadyFile, String>,
+    else usual: RelayConfiguration.Endpoint
+  ) -> Place {
+    if let named { return (named, plaintext) }
+    guard let ready = ReadyFile.read(files.state),
+      let address = RelayConfiguration.Endpoint(ready[keyPath: listener])
+    else { return (usual, plaintext) }
+    return (address, plaintext || ready.plaintext)
+  }
+
+  func connect(device named: RelayConfiguration.Endpoint?) async throws -> RelayClient {
+    try await connect(to: find(device: named))
+  }
+
   /// Connects. `identity` is shown to a relay that asks for one.
-  func connect(to address: RelayConfiguration.Endpoint, identity: TLSIdentity? = nil) async throws
-    -> RelayClient
-  {
+  func connect(to place: Place, identity: TLSIdentity? = nil) async throws -> RelayClient {
+    let address = place.address
     let security: RelayClient.Security =
-      plaintext
+      place.isPlaintext
       ? .plaintext
       : .tls(
         try TLSContext.client(
@@ -67,8 +98,8 @@ struct ConnectionOptions: ParsableArguments {
 }
 
 struct ProviderOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("The relay's provider listener.", valueName: "host:port"))
-  var provider = RelayConfiguration.Endpoint.localProvider
+  @Option(help: RelayConfiguration.Endpoint.help("provider", port: 2197))
+  var provider: RelayConfiguration.Endpoint?
 
   @Option(
     help: ArgumentHelp("Sign with this key (default: the first usable one).", valueName: "kid"))

@@ -15,14 +15,18 @@ struct PhonePlayer: Sendable {
   private static let longestCommand = 1000
 
   let command: DeviceCommand
+  /// Instead of what the command says.
+  var given: Scenario?
+  /// In the relay's process: nothing is printed, and nothing judged.
+  var isHosted = false
 
   private var state: String { command.connection.files.state }
 
   /// Runs until the scenario is over, the wanted pushes are reported, or a signal comes. Throws
   /// exit status 1 when a scenario's expectation failed.
   func run() async throws {
-    let locks = try DeviceLock.all(
-      of: command, scenario: command.scenario == nil ? nil : try scenario())
+    let isNamed = command.scenario == nil && given == nil
+    let locks = try DeviceLock.all(of: command, scenario: isNamed ? nil : try scenario())
     defer { withExtendedLifetime(locks) {} }
     let (silence, falls) = AsyncStream.makeStream(of: Void.self)
     let driver = try PhoneDriver(try await configuration { falls.yield() })
@@ -49,7 +53,7 @@ struct PhonePlayer: Sendable {
         group.cancelAll()
       }
     }
-    if command.count != nil { Console.say(await driver.counts.line) }
+    if command.count != nil { Console.say(try await driver.counts.line(command.json)) }
     try await tellVerdicts(driver)
   }
 
@@ -66,16 +70,16 @@ struct PhonePlayer: Sendable {
     if let count = command.count { roster = try await FleetRoster.enroll(command, count: count) }
     let accounts = roster == nil ? try accounts(of: scenario) : []
     let (command, isJSON, isVerbose) = (command, command.json, command.verbose)
-    let isFleet = roster != nil
+    let isSilent = roster != nil || isHosted
     var configuration = PhoneDriver.Configuration(
       scenario: scenario, seed: command.seed ?? UInt64.random(in: 0...(1 << 53)),
-      connect: { try await command.connection.connect(to: command.device) },
+      connect: { try await command.connection.connect(device: command.device) },
       identify: { [roster] phone, gone, api in
         if let roster { return roster.members[phone].identity }
         return try await accounts[phone].register(api, without: gone)
       },
       tell: { lines in
-        guard !isFleet else { return }
+        guard !isSilent else { return }
         for line in lines {
           let text = isJSON ? line.json : line.liveText(isVerbose: isVerbose)
           if let text, !Console.tell(text) { fallSilent() }
@@ -88,7 +92,7 @@ struct PhonePlayer: Sendable {
     configuration.link = try command.link()
     configuration.passcode = command.passcode
     configuration.transferTrustRoots = command.transferCa
-    if isFleet {
+    if roster != nil {
       configuration.phonesPerConnection = Self.phonesPerConnection
     } else {
       configuration.storageDirectory = state + "/devices"
@@ -98,7 +102,7 @@ struct PhonePlayer: Sendable {
 
   /// The relay's time, if its clock is virtual.
   private func relayTime() async throws -> Int64? {
-    let client = try await command.connection.connect(to: command.device)
+    let client = try await command.connection.connect(device: command.device)
     let health = try await DeviceAPI(client).health()
     await client.close()
     return health.clock == "virtual" ? health.time : nil
@@ -112,14 +116,17 @@ struct PhonePlayer: Sendable {
     return scenario
   }
 
-  private func plainScenario() throws -> Scenario {
-    if let path = command.scenario {
-      let scenario = try SimulateCommand.read(path)
-      for name in scenario.phones.map(\.name) where !DeviceFile.isUsable(name: name) {
-        throw CommandError("\(path): the phone \"\(name)\" needs a name that a file can have")
-      }
-      return scenario
+  static func scenario(in path: String) throws -> Scenario {
+    let scenario = try SimulateCommand.read(path)
+    for name in scenario.phones.map(\.name) where !DeviceFile.isUsable(name: name) {
+      throw CommandError("\(path): the phone \"\(name)\" needs a name that a file can have")
     }
+    return scenario
+  }
+
+  private func plainScenario() throws -> Scenario {
+    if let given { return given }
+    if let path = command.scenario { return try Self.scenario(in: path) }
     if let count = command.count {
       let topic = command.topic.first ?? "com.example.app"
       return Scenario(phones: (1...count).map { .init(name: "phone-\($0)", topics: [topic]) })
@@ -151,7 +158,7 @@ struct PhonePlayer: Sendable {
   }
 
   private func accounts(of scenario: Scenario) throws -> [Account] {
-    let isJSON = command.json
+    let isJSON = command.json || isHosted
     return scenario.phones.map { phone in
       Account(
         DeviceAccount(
@@ -173,7 +180,7 @@ struct PhonePlayer: Sendable {
   private func report(_ driver: PhoneDriver) async throws {
     var last = ""
     while !Task.isCancelled {
-      let line = await driver.counts.line
+      let line = try await driver.counts.line(command.json)
       if line != last { Console.say(line) }
       last = line
       try await Task.sleep(for: .seconds(1))
@@ -205,7 +212,7 @@ struct PhonePlayer: Sendable {
   }
 
   private func tellVerdicts(_ driver: PhoneDriver) async throws {
-    guard command.scenario != nil, !Task.isCancelled else { return }
+    guard command.scenario != nil, !isHosted, !Task.isCancelled else { return }
     let (judged, unjudged) = await driver.verdicts()
     for verdict in judged {
       if command.json {
@@ -221,8 +228,13 @@ struct PhonePlayer: Sendable {
 }
 
 extension PhoneDriver.Counts {
-  fileprivate var line: String {
-    "listening \(listening) of \(phones), pushes \(arrived), reported \(reported), "
+  fileprivate func line(_ isJSON: Bool) throws -> String {
+    let counts: JSONObject = [
+      "phones": phones, "listening": listening, "pushes": arrived, "reported": reported,
+      "reconnects": reconnects,
+    ]
+    guard !isJSON else { return String(decoding: try JSONText.bytes(counts), as: UTF8.self) }
+    return "listening \(listening) of \(phones), pushes \(arrived), reported \(reported), "
       + "reconnects \(reconnects)"
   }
 }

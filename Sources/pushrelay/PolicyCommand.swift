@@ -12,25 +12,29 @@ struct PolicyCommand: AsyncParsableCommand {
 
         pushrelay policy
         pushrelay policy strict
+        pushrelay policy '{"app":{"count":2,"per":"1d"},"device":{"count":12,"per":"1h"}}'
         pushrelay policy unlimited --device 5bd1e995-0d6e-4b34-9000-00000000002a
         pushrelay policy default --device 5bd1e995-0d6e-4b34-9000-00000000002a
 
       documented is 3 at once for an app, then one every 20 minutes, and 12 at once for a phone, \
       then one every 5; strict is 1, then one an hour, and 2, then one every 30 minutes; unlimited \
-      says it. What was used stays used. A phone's own policy counts until 'default' takes it \
+      says it. In numbers of one's own a limit that is left out is none, and "burst" is as "count" \
+      unless it is given. What was used stays used. A phone's own policy counts until 'default' takes it \
       back, or the relay ends.
       """)
 
-  @Argument(help: "documented, strict or unlimited; for a phone also default.")
+  @Argument(help: "documented, strict, unlimited, or numbers; for a phone also default.")
   var policy: String?
   @Option(help: ArgumentHelp("Of this phone alone.", valueName: "id"))
   var device: String?
   @OptionGroup var common: AdminOptions
 
   func validate() throws {
-    let known = SilentPolicy.named.map(\.name) + (device == nil ? [] : ["default"])
-    guard policy.map(known.contains) ?? true else {
-      throw ValidationError("the policies are \(known.joined(separator: ", "))")
+    guard let policy, policy != "default" || device == nil else { return }
+    do throws(SilentPolicyError) {
+      _ = try SilentPolicy(text: policy)
+    } catch {
+      throw ValidationError(error.description)
     }
   }
 
@@ -40,6 +44,7 @@ struct PolicyCommand: AsyncParsableCommand {
       switch policy {
       case nil: (.GET, [])
       case "default": (.DELETE, [])
+      case let text? where text.hasPrefix("{"): (.PUT, Array(#"{"policy":\#(text)}"#.utf8))
       case let name?: (.PUT, try JSONText.bytes(["policy": name]))
       }
     let name =

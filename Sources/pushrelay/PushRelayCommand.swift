@@ -44,9 +44,9 @@ struct PushRelayCommand: AsyncParsableCommand {
 
   /// In the order of the help text.
   private static let commands: [any ParsableCommand.Type] = [
-    ServeCommand.self, DemoCommand.self, SendCommand.self, DeviceCommand.self, InspectCommand.self,
-    LintCommand.self, LogCommand.self, DevicesCommand.self, NotificationsCommand.self,
-    WaitCommand.self,
+    ServeCommand.self, DemoCommand.self, SendCommand.self, DeviceCommand.self, PhonesCommand.self,
+    InspectCommand.self, LintCommand.self, LogCommand.self, RequestsCommand.self,
+    DevicesCommand.self, NotificationsCommand.self, WaitCommand.self,
     PolicyCommand.self, PushCommand.self, FaultCommand.self, LoadCommand.self, ResetCommand.self,
     ClockCommand.self,
     CheckpointCommand.self,

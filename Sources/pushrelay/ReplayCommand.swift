@@ -15,6 +15,7 @@ struct ReplayCommand: AsyncParsableCommand {
         pushrelay replay relay.prr --until 2026-11-21T09:30:00Z --inspect DEVICE
         pushrelay replay relay.prr --log 3f1c9a52-0d6e-8b34-8000-00000000002a
         pushrelay replay relay.prr --policy strict
+        pushrelay replay relay.prr --policy '{"app":{"count":2,"per":"1d"}}'
         pushrelay replay relay.prr --json > events.jsonl
 
       The exit status is 1 when a batch gives other effects than when it was recorded, or the file \
@@ -30,7 +31,7 @@ struct ReplayCommand: AsyncParsableCommand {
   var inspect: String?
   @Option(help: "Show the life of this notification: its apns-unique-id or apns-id.")
   var log: String?
-  @Option(help: "Compare with what this silent policy would have done.")
+  @Option(help: "Compare with what this silent policy would have done: a name or its numbers.")
   var policy: String?
   @Flag(help: "Print every event and the summary as one JSON object per line.")
   var json = false
@@ -180,10 +181,10 @@ extension ReplayCommand {
     Console.say(table: [
       ["device", "\(report.device)"], ["connected", report.isConnected ? "yes" : "no"],
       ["condition", "\(report.condition)"], ["policy", report.policy],
-      ["budget", left(report.remaining)], ["in flight", "\(report.inFlight)"],
+      ["budget", left(report.allowance?.remaining)], ["in flight", "\(report.inFlight)"],
     ])
     for app in report.apps {
-      Console.say("app \(app.topic): \(left(app.remaining))")
+      Console.say("app \(app.topic): \(left(app.allowance?.remaining))")
       for (name, slot) in [("visible", app.visible), ("silent", app.silent)] {
         guard let slot else { continue }
         let end = slot.expiresAt.map { ", until \($0.iso8601)" } ?? ""
@@ -196,9 +197,11 @@ extension ReplayCommand {
   private func show(
     _ reader: RecordingReader, other name: String
   ) throws {
-    guard let other = SilentPolicy.named.first(where: { $0.name == name }) else {
-      let names = SilentPolicy.named.map(\.name).joined(separator: ", ")
-      throw CommandError("--policy \(name): give one of \(names)")
+    let other: SilentPolicy
+    do throws(SilentPolicyError) {
+      other = try SilentPolicy(text: name)
+    } catch {
+      throw CommandError("--policy: \(error)")
     }
     let comparison = try PolicyComparison(reader, other: other)
     var table = [

@@ -73,7 +73,8 @@ struct SendCommand: AsyncParsableCommand {
     let providerToken =
       certificate == nil
       ? try signing.token(connection.files.keys, topic: request.topic) : nil
-    let client = try await connection.connect(to: signing.provider, identity: try identity())
+    let client = try await connection.connect(
+      to: connection.find(provider: signing.provider), identity: try identity())
     let answer = try await client.push(request, providerToken: providerToken)
     await client.close()
     try report(answer)

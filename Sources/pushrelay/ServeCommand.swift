@@ -26,9 +26,12 @@ struct ServeCommand: AsyncParsableCommand {
         pushrelay serve --state /var/lib/pushrelay --provider 0.0.0.0:2197 --policy strict
         PUSHRELAY_KEEP_ALIVE=5 pushrelay serve --config relay.json --plaintext
         pushrelay serve --clock virtual --store memory
+        pushrelay serve --phones payloads/scenarios/live-force-quit.json
         pushrelay serve --store jetstream --nats nats://127.0.0.1:4222 --node a
 
-      Prints one line, 'ready provider=HOST:PORT device=HOST:PORT', when it listens. Flags win \
+      Prints one line, 'ready provider=HOST:PORT device=HOST:PORT', when it listens, and has all \
+      of that in STATE/ready.json, where other commands find it by --state alone. With --admin a \
+      terminal is shown the page's address with its token, a log is not. Flags win \
       over the environment (PUSHRELAY_KEY), which wins over the file. SIGTERM or Ctrl-C drains \
       and ends it; SIGHUP reads the policy again. In the profile dev the first start makes what is \
       missing: certificates and a key for provider tokens. docs/OPERATIONS.md lists all settings.
@@ -61,13 +64,17 @@ struct ServeCommand: AsyncParsableCommand {
   var natsMonitor: String?
   @Option(help: "Event loops (default: one per core).")
   var threads: Int?
+  @Option(help: "Megabytes of requests to keep as they were sent (default: 16, production: 0).")
+  var keepRequests: Int?
+  @Option(help: "Places of payloads not to keep, such as aps.alert,user.email.")
+  var redact: String?
   @Option(help: "Write down all that happens to this file, for 'pushrelay replay'.")
   var record: String?
   @Option(help: "Payloads in the recording: none, aps or all (default: none).")
   var recordPayloads: String?
   @Option(help: "token: providers show tokens or certificates. none: everybody (default: token).")
   var auth: String?
-  @Option(help: "The silent budget: documented, strict, unlimited or custom (default: documented).")
+  @Option(help: "The silent budget: documented, strict, unlimited or numbers (see 'help policy').")
   var policy: String?
   @Flag(help: "Refuse silent pushes of priority 10 and pushes without a type.")
   var strict = false
@@ -79,6 +86,8 @@ struct ServeCommand: AsyncParsableCommand {
   var at: String?
   @Option(help: "Make ids, secrets and tokens the same in every run: for tests only.")
   var seed: Int?
+  @Option(help: ArgumentHelp("Play this scenario's phones, too, and keep them.", valueName: "file"))
+  var phones: String?
   @Option(help: "trace, debug, info, notice, warning or error (default: info).")
   var logLevel: String?
 
@@ -90,30 +99,48 @@ struct ServeCommand: AsyncParsableCommand {
         "logLevel must be one of \(Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))")
     }
     logger.logLevel = level
+    ReadyFile.removeStale(configuration.state)
     var onLife: (@Sendable (DeliveryEvent) -> Void)?
     if level <= .debug { onLife = { [logger] event in Self.log(event, to: logger) } }
+    let hosted = try phones.map { try HostedPhones($0, configuration) }
     let (addresses, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
     let (admins, isAdministered) = AsyncStream.makeStream(of: RelayConfiguration.Endpoint?.self)
     let relay = try Relay(
       configuration: configuration, logger: logger, onLife: onLife,
-      onReady: { isReady.yield($0) })
+      onReady: {
+        isReady.yield($0)
+        hosted?.relayIsReady($0)
+      })
     try await relay.checkEndpoints()
     let cockpit = Cockpit(
       relay: relay, configuration: configuration, logger: logger,
       onReady: { isAdministered.yield($0) })
-    let ready = Task {
+    let ready = Work { [logger] in
       // Once the relay listens and its admin socket exists or has failed.
-      for await addresses in addresses {
-        for await admin in admins {
-          return Console.say(Self.line(addresses) + (admin.map { " admin=\($0)" } ?? ""))
+      guard let addresses = await addresses.first(where: { _ in true }),
+        let admin = await admins.first(where: { _ in true })
+      else { return }
+      let file = ReadyFile(configuration, addresses, admin: admin)
+      try await file.keep(in: configuration.state, logger) {
+        Console.say(Self.line(addresses) + (admin.map { " admin=\($0)" } ?? ""))
+        let token = Cockpit.tokenPath(state: configuration.state)
+        if let page = file.admin, let token = try? AdminToken.read(token) {
+          Console.show("The page: \(page)/#token=\(token)")
         }
+        try await gracefulShutdown()
       }
     }
-    defer { ready.cancel() }
-    try await Services.run([
-      .leading(relay), .init(service: PolicyReloading(relay: relay, command: self, logger: logger)),
-      .init(service: cockpit),
-    ])
+    let phones = hosted.map { hosted in
+      ServiceGroupConfiguration.ServiceConfiguration(
+        service: Work { try await hosted.run() }, successTerminationBehavior: .ignore)
+    }
+    // The last is told first to end: the file is gone before the relay is.
+    try await Services.run(
+      [
+        .leading(relay),
+        .init(service: PolicyReloading(relay: relay, command: self, logger: logger)),
+        .init(service: cockpit),
+      ] + [phones].compactMap(\.self) + [.init(service: ready)])
   }
 
   func read() async throws -> RelayConfiguration {
@@ -126,9 +153,10 @@ struct ServeCommand: AsyncParsableCommand {
       "auth": auth, "policy": policy, "logLevel": logLevel, "clock": clock, "at": at,
       "admin": admin,
       "record": record, "recordPayloads": recordPayloads, "legacy": legacy, "feedback": feedback,
-      "node": node, "natsMonitor": natsMonitor,
+      "redact": redact, "node": node, "natsMonitor": natsMonitor,
     ].merging(engine.texts) { $1 }
     var contents = texts.compactMapValues { $0.map { ConfigContent.string($0) } }
+    contents["keepRequests"] = keepRequests.map { .int($0) }
     contents["threads"] = threads.map { .int($0) }
     contents["seed"] = seed.map { .int($0) }
     contents["keepAlive"] = keepAlive.map { .double($0) }

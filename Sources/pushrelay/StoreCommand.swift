@@ -62,9 +62,10 @@ struct StoreCommand: AsyncParsableCommand {
       commandName: "backup",
       abstract: "Copy the journal as it is now to a new file, while the relay goes on.",
       discussion: """
-        Example:
+        Examples:
 
           pushrelay store backup relay-backup.sqlite
+          pushrelay store backup relay-backup.sqlite --json
 
         To restore: stop the relay, put the file into the state directory as relay.sqlite (remove \
         relay.sqlite-wal and relay.sqlite-shm), start the relay. It holds everything but private \
@@ -74,6 +75,8 @@ struct StoreCommand: AsyncParsableCommand {
 
     @Argument(help: "The file to write; it must not exist yet.")
     var file: String
+    @Flag(help: "Print which file is a copy of which as JSON.")
+    var json = false
     @OptionGroup var files: StateOptions
 
     func run() async throws {
@@ -83,6 +86,7 @@ struct StoreCommand: AsyncParsableCommand {
         lastShown = ContinuousClock.now
         Console.log("\(done) of \(total) bytes")
       }
+      if json { return try Console.say(object: ["file": file, "journal": files.journal]) }
       Console.say("\(file) is a complete copy of \(files.journal)")
     }
   }

@@ -4,6 +4,7 @@ import Cockpit
 import NIOHTTP1
 import Primitives
 import RelayCore
+import RelayRequests
 
 struct WaitCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -16,6 +17,7 @@ struct WaitCommand: AsyncParsableCommand {
         pushrelay wait sent --push ID --via refill --within 1h --advance
         pushrelay wait delivered --topic com.example.app --count 3 --timeout 30s
         pushrelay wait discarded --push ID --never --timeout 0s
+        pushrelay wait received --payload aps.badge=3 --header apns-priority=5
 
       What has happened before counts. The exit status is 1 when it has not happened, and standard \
       error says why: until when the push is held and by what, or that it cannot come any more. \
@@ -34,6 +36,10 @@ struct WaitCommand: AsyncParsableCommand {
   var kind: String?
   @Option(help: "How it was sent: direct, piggyback, connect, refill, hold or resend.")
   var via: String?
+  @Option(help: "What must be in the payload, such as aps.badge=3; may be repeated.")
+  var payload: [String] = []
+  @Option(help: "A header as it was sent, as name=value; may be repeated.")
+  var header: [String] = []
   @Option(help: "How often.")
   var count = 1
   @Flag(help: "It must not happen until the time is over.")
@@ -47,9 +53,15 @@ struct WaitCommand: AsyncParsableCommand {
   @OptionGroup var common: AdminOptions
 
   func run() async throws {
+    let match: JSONObject = [
+      "headers": try Self.members(header) { .text($0) },
+      "payload": try Self.members(payload) { text in
+        JSONTree.reading(value: text).map { JSONValue($0) } ?? .text(text)
+      },
+    ]
     let expect: JSONObject = [
       "what": what, "push": push, "device": device, "topic": topic, "kind": kind, "via": via,
-      "count": count, "never": never,
+      "count": count, "never": never, "match": payload.isEmpty && header.isEmpty ? nil : match,
     ]
     let body: JSONObject = [
       "expect": expect, "within": within, "advance": advance, "timeout": timeout,
@@ -58,5 +70,17 @@ struct WaitCommand: AsyncParsableCommand {
       for event in met.events { Console.say("\(event.at)  \(event.text)") }
       if met.events.isEmpty { Console.say("it has not happened in \(met.relayTime)") }
     }
+  }
+
+  private static func members(
+    _ texts: [String], _ value: (String) -> JSONValue
+  ) throws -> [String: JSONValue] {
+    var members: [String: JSONValue] = [:]
+    for text in texts {
+      let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      guard parts.count == 2 else { throw ValidationError("\(text) is not name=value") }
+      members[String(parts[0])] = value(String(parts[1]))
+    }
+    return members
   }
 }

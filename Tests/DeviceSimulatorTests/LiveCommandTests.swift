@@ -103,6 +103,53 @@ struct LiveCommandTests {
     #expect(error?.description.hasPrefix(problem) == true, "\(String(describing: error))")
   }
 
+  /// An order says the same as the line, with all words in `do` or a member for each.
+  @Test(arguments: [
+    (#"{"do":"network airplane"}"#, "phone1 changed: network airplane"),
+    (#"{"do":"network","to":"airplane"}"#, "phone1 changed: network airplane"),
+    (#" { "app" : "chat" , "do" : "open" } "#, "phone1/chat opened: no content yet"),
+    (#"{"do":"open"}"#, "phone1/chat opened: no content yet"),
+    (#"{"do":"refresh","to":"off"}"#, "phone1 changed: refresh off for all"),
+  ])
+  func understandsOrders(order: String, says: String) throws {
+    let scenario = try scenario(2, apps: Self.rich)
+    var player = ScenarioPlayer(scenario, seed: 1)
+    let start = player.simulation.entries.count
+    player.order(try LiveCommand(order: Array(order.utf8), to: "phone1", in: scenario).action)
+    player.simulation.advance(by: .seconds(10))
+    let lines = player.simulation.trace()[start...].map { "\($0.who) \($0.what)" }
+    #expect(lines.contains(says), "\(lines)")
+  }
+
+  @Test(arguments: [
+    ("", "the file is empty"), ("[]", "this is not a JSON object"), ("{}", "say what to do"),
+    (#"{"do":7}"#, "say what to do"), (#"{"do":"frob","app":"chat"}"#, "there is no \"frob\""),
+    (#"{"do":"policy","to":"strict"}"#, "there is no \"policy\""),
+    (#"{"do":"lock","at":"1h"}"#, "at: there is no such key"),
+    (#"{"do":"lock","phone":"phone2"}"#, "phone: there is no such key"),
+    (#"{"do":"open","app":"nope"}"#, "app: \"nope\""),
+    (#"{"do":"network","to":"airplane","to":"wifi"}"#, "to: the key stands there twice"),
+    (#"{"do":"phone2: lock"}"#, "there is no \"phone2:\""),
+  ])
+  func saysWhatIsWrongWithAnOrder(order: String, problem: String) throws {
+    let scenario = try scenario(2, apps: Self.one)
+    let error = #expect(throws: LiveCommandError.self) {
+      try LiveCommand(order: Array(order.utf8), to: "phone1", in: scenario)
+    }
+    #expect(error?.description.hasPrefix(problem) == true, "\(String(describing: error))")
+  }
+
+  @Test func anOrderedUseEnds() throws {
+    let scenario = try scenario(apps: Self.one)
+    var player = ScenarioPlayer(scenario, seed: 1)
+    player.play(until: 1000)
+    for _ in 0..<2 { player.order(try LiveCommand("use 10s", in: scenario).action) }
+    player.play(until: 10_999)
+    #expect(player.simulation.phones[0].model.lock == .unlocked)
+    player.play(until: 11_000)
+    #expect(player.simulation.phones[0].model.lock == .locked)
+  }
+
   @Test func documentsAreUsedUnderCoordination() throws {
     let start = ["open chat", "create document chat a 10", "create document chat b 20"]
     let text = ["edit line chat 1 1 one", "edit line chat 1 2 two"]

@@ -59,6 +59,44 @@ struct LiveSimulationTests {
     #expect(simulation.drainTrace().isEmpty)
   }
 
+  /// A phone says what its user would see, and what an app was last run for.
+  @Test func aPhoneSaysHowItIs() throws {
+    var simulation = try connected()
+    let push = try arrival(1)
+    simulation.handle(.received(push), of: 0, at: Self.start + 1000)
+    simulation.handle(
+      .received(try arrival(2, payload: #"{"aps":{"alert":"Lunch?","badge":3}}"#)), of: 0,
+      at: Self.start + 30_000)
+    simulation.advance(to: Self.start + 60_000)
+    _ = simulation.drainTrace()
+    let state = simulation.state(of: 0)
+    #expect(state.phone == "anna" && state.link == "connected" && state.lock == "locked")
+    #expect(state.time == Self.start + 60_000)
+    #expect(state.banners.map(\.text) == ["Lunch?"])
+    let app = try #require(state.apps.first)
+    #expect(app.app == "chat" && app.badge == 3 && app.refused == nil)
+    #expect(app.lastRun?.outcome == "newData")
+    #expect(app.lastRun?.uniqueId == push.notification.uniqueID.description)
+    let order = Array(#"{"do":"open","app":"chat"}"#.utf8)
+    try simulation.perform(order: order, of: 0, at: Self.start + 60_000)
+    let opened = simulation.state(of: 0)
+    #expect(opened.foreground == "chat" && opened.apps.first?.state == .foreground)
+    #expect(opened.lock == "unlocked" && opened.processor == "awake")
+  }
+
+  /// Each app is opened a few times a day; and when no use is planned any more, the phone stays.
+  @Test func phonesThatAreUsedAsUsualStay() {
+    let phone = Scenario.PhonePlan(name: "anna", topics: ["chat"], use: .usual)
+    var simulation = LiveSimulation(Scenario(phones: [phone]), seed: 7, at: Self.start)
+    let day = Interval.days(1).milliseconds
+    simulation.advance(to: Self.start + day)
+    #expect((4...8).contains(simulation.drainTrace().count { $0.kind == .opened }))
+    let end = Self.start + day * (PhoneUse.days + 1)
+    simulation.advance(to: end)
+    #expect(!simulation.isOver(at: end))
+    #expect(simulation.state(of: 0).time == end)
+  }
+
   @Test func aDoubleIsTheSamePush() throws {
     var simulation = try connected()
     let push = try arrival(1)

@@ -137,6 +137,10 @@ import Testing
       #"{"at":"1m","do":"policy","to":"lax"}"#,
       "events[0].to: \"lax\" is none of documented, strict, unlimited"
     ),
+    (
+      #"{"at":"1m","do":"policy","to":{"app":{"count":2}}}"#,
+      "events[0].to: app is count and per"
+    ),
   ])
   func events(text: String, expected: String) {
     let found = problem(scenarioText(events: "[\(text)]"))
@@ -310,6 +314,20 @@ import Testing
       #expect(
         problem(scenarioText(more: #", "relay": {"policy": {"perApp": \#(rate)}}"#))
           == "x.json:5: relay.policy.perApp: \(missing) is missing")
+    }
+  }
+
+  /// In the words of configuration and API, or of the library.
+  @Test func aPolicyMayBeNumbers() throws {
+    let rate = #"{"count":2,"per":"1d"}"#
+    for limits in [#"{"app":\#(rate)}"#, #"{"perApp":\#(rate)}"#] {
+      let text = scenarioText(
+        events: #"[{"at":"1m","do":"policy","to":\#(limits)}]"#,
+        more: #", "relay": {"policy": \#(limits)}"#)
+      let scenario = try Scenario(json: Array(text.utf8), file: "x.json")
+      #expect(
+        scenario.relay.policy
+          == .custom(perApp: .init(2, per: .days(1), burst: 2), perPhone: nil))
     }
   }
 

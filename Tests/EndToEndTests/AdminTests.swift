@@ -33,7 +33,7 @@ import Testing
         let expect = #"{"expect":{"what":"delivered","push":"\#(last)"}"#
         let notYet = try await admin("POST", "/v1/wait", expect + #","timeout":"0s"}"#)
         #expect(notYet.status == 409 && notYet.reason == "NotYet")
-        #expect((notYet.json["message"] as? String)?.contains("app-budget") == true, "\(notYet)")
+        #expect((notYet.json["message"] as? String)?.contains("app budget: 0 of") == true)
         let met = try await admin(
           "POST", "/v1/wait", expect + #","within":"1h","advance":true}"#)
         #expect(met.status == 200 && met.json["met"] as? Bool == true, "\(met)")

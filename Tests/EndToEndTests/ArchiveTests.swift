@@ -40,6 +40,13 @@ import Testing
     let plain = scratch.path + "/plain"
     try JSONEncoder().encode(archive).write(to: URL(filePath: plain))
     #expect(try await print(plain).checked("archive print") == archive.description + "\n")
+    struct Printed: Decodable {
+      var app: String
+      var archive: StateArchive
+    }
+    let json = try await print(file, "--json").checked("archive print --json")
+    let printed = try JSONDecoder().decode(Printed.self, from: Data(json.utf8))
+    #expect(printed.app == app && printed.archive == archive)
   }
 
   @Test func aCopyIsReadWithItsPhonesKeys() async throws {

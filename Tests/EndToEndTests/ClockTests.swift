@@ -157,6 +157,9 @@ import Testing
     #expect(replay.output.split(separator: "\n").count > 40)
     let table = try await Program.run(Program.pushrelay, ["replay", file, "--policy", "strict"])
     #expect(table.succeeded && table.output.contains("com.example.app"), "\(table)")
+    let own = try await Program.run(
+      Program.pushrelay, ["replay", file, "--policy", #"{"app":{"count":2,"per":"1d"}}"#])
+    #expect(own.succeeded && own.output.contains("2 a day per app"), "\(own)")
     var bytes = try Data(contentsOf: URL(filePath: file))
     bytes[bytes.count / 2] ^= 1
     try bytes.write(to: URL(filePath: file))

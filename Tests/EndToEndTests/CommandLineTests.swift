@@ -7,7 +7,7 @@ import Testing
     ["serve"], ["demo"], ["send"], ["device"], ["inspect"], ["key"], ["key", "new"],
     ["key", "add"], ["key", "list"], ["jwt"], ["certs"], ["certs", "server"], ["certs", "client"],
     ["archive", "print"], ["lint"], ["log"], ["devices"], ["notifications"], ["wait"], ["push"],
-    ["fault"], ["load"], ["reset"], ["clock"], ["checkpoint"], ["record"], ["replay"],
+    ["phones"], ["fault"], ["load"], ["reset"], ["clock"], ["checkpoint"], ["record"], ["replay"],
     ["simulate"], ["store"], ["cluster"], ["cluster", "export"], ["cluster", "import"],
   ]
 
@@ -322,16 +322,45 @@ import Testing
     let scenario = Program.root.appending(path: "payloads/scenarios/throttling.json")
       .path(percentEncoded: false)
     let command = "'\(Program.pushrelay)' simulate '\(scenario)'"
-    for (noColour, isExpected) in [("", true), ("1", false)] {
-      let terminal = [
-        "TERM=xterm", "NO_COLOR=\(noColour)", "script", "-qec", command, "/dev/null",
-      ]
+    let cases: [(set: [String], isOnTerminal: Bool, isInPipe: Bool)] = [
+      (["TERM=xterm"], true, false), (["TERM=xterm", "NO_COLOR=1"], false, false),
+      (["TERM=dumb"], false, false), (["TERM=dumb", "CLICOLOR_FORCE=1"], true, true),
+      (["TERM=xterm", "CLICOLOR_FORCE=0"], true, false),
+      (["TERM=xterm", "CLICOLOR_FORCE=1", "NO_COLOR=1"], false, false),
+    ]
+    for (set, isOnTerminal, isInPipe) in cases {
+      let environment = ["-u", "NO_COLOR", "-u", "CLICOLOR_FORCE"] + set
+      let terminal = environment + ["script", "-qec", command, "/dev/null"]
       let seen = try await Program.run("env", terminal).checked("script")
-      #expect(seen.contains("\u{1B}[35m◆ ") == isExpected, "NO_COLOR=\(noColour)")
+      #expect(seen.contains("\u{1B}[35m◆ ") == isOnTerminal, "\(set)")
       #expect(seen.contains("piggyback"))
+      let piped = try await Program.run("env", environment + ["/bin/sh", "-c", command])
+      #expect(piped.output.contains("\u{1B}[35m◆ ") == isInPipe, "\(set)")
+      #expect(piped.output.contains("◆") == isInPipe, "\(set)")
     }
-    let piped = try await Program.run(Program.pushrelay, ["simulate", scenario])
-    #expect(!piped.output.contains("\u{1B}") && !piped.output.contains("◆"))
+  }
+
+  /// On a terminal a list has one line for each; what is about one thing is there to be copied.
+  @Test func listsEndWhereTheTerminalDoes() async throws {
+    let scratch = try Scratch()
+    let state = ["--state", scratch.path]
+    let topics = (1...9).flatMap { ["--topic", "com.example.number\($0)"] }
+    let new = ["key", "new", "--key", "ABC123DEFG"] + topics + state
+    _ = try await Program.run(Program.pushrelay, new).checked("key new")
+    func lines(_ arguments: [String], _ width: String) async throws -> [String] {
+      let command = (["exec", Program.pushrelay] + arguments + state).joined(separator: " ")
+      let output = try await Program.run("script", ["-qec", "\(width); \(command)", "/dev/null"])
+      return try output.checked("script").split(whereSeparator: \.isNewline).map(String.init)
+    }
+    for width in ["stty cols 70", "stty cols 200; export COLUMNS=70"] {
+      let list = try await lines(["key", "list"], width)
+      #expect(list.count == 2 && list.last?.count == 70, "\(width): \(list)")
+      #expect(list.last?.hasSuffix("…") == true && list.first?.hasSuffix("TOPICS") == true)
+    }
+    let certificates = try await lines(["certs"], "stty cols 20")
+    #expect(certificates.contains { $0.hasSuffix("\(scratch.path)/ca.pem") }, "\(certificates)")
+    let piped = try await Program.run(Program.pushrelay, ["key", "list"] + state)
+    #expect(piped.output.contains("com.example.number9") && !piped.output.contains("…"))
   }
 
   @Test func demoTellsTheStory() async throws {

@@ -96,6 +96,8 @@ import Testing
       for part in [
         #""notifications":3"#, #""devices":3"#, #""providerKeys":1"#, #""problems":[]"#,
       ] { #expect(report.contains(part), "\(report)") }
+      let json = try await relay.command("store", "backup", copy + ".2", "--json")
+      #expect(try json.checked("store backup --json").contains(#""file":""#), "\(json)")
       let again = try await relay.command("store", "backup", copy)
       #expect(!again.succeeded && again.errors.contains("exists already"))
       try Data("no journal".utf8).write(to: URL(fileURLWithPath: copy + ".txt"))

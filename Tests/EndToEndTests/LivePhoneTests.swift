@@ -112,6 +112,89 @@ import Testing
     }
   }
 
+  /// From another process, by name: what it does, how it is, and what it will not do.
+  @Test func aPhoneIsToldWhatToDo() async throws {
+    try await RelayProcess.run { relay in
+      let outcome = try await listen([
+        "device", "anna", "--topic", Phone.topic, "--device", relay.device, "--state", relay.state,
+        "--notifications", "1",
+      ]) { lines in
+        while !(try await lines.next("connected")).contains("anna connected") {}
+        // Its stream of orders opens beside the other.
+        var opened = Outcome(status: .exited(1), output: "", errors: "")
+        while !opened.succeeded {
+          opened = try await relay.command("phones", "do", "anna", "open", Phone.topic)
+        }
+        #expect(opened.output.contains("opened: no content yet"), "\(opened)")
+        let state = try await relay.command("phones", "show", "anna").checked("phones show")
+        #expect(state.contains(#""foreground":"\#(Phone.topic)""#), "\(state)")
+        let wrong = try await relay.command("phones", "do", "anna", "fly")
+        #expect(!wrong.succeeded && wrong.errors.contains("BadOrder"), "\(wrong)")
+        for network in ["airplane", "wifi"] {
+          let told = try await relay.command("phones", "do", "anna", "network", network)
+            .checked("network")
+          #expect(told.contains("changed: network \(network)"), "\(told)")
+        }
+        let pushed = try await relay.command(
+          "push", options: ["--to", "anna", "--payload", #"{"aps":{"alert":"Hello"}}"#])
+        #expect(pushed.succeeded, "\(pushed)")
+      }
+      #expect(outcome.isSuccess, "\(outcome.errors)")
+      let away = try await relay.command("phones", "do", "anna", "lock")
+      #expect(away.errors.contains("NotConnected"), "\(away)")
+    }
+  }
+
+  private struct SeenEnough: Error {}
+
+  /// They go on until they are ended.
+  @Test func phonesWithNamesAndApps() async throws {
+    let wrong = try await Program.run(
+      Program.pushrelay, ["phones", "start", "--apps", "mail,mail"])
+    #expect(wrong.errors.contains("names each app once"), "\(wrong)")
+    try await RelayProcess.run { relay in
+      _ = await #expect(throws: SeenEnough.self) {
+        _ = try await listen([
+          "phones", "start", "--count", "2", "--apps", "mail,com.example.news", "--behave", "usual",
+          "--device", relay.device, "--state", relay.state,
+        ]) { lines in
+          for _ in 0..<2 {
+            while !(try await lines.next("connected")).hasSuffix(" connected") {}
+          }
+          let devices = try await relay.command("devices").checked("devices")
+          for topic in ["com.example.mail", "com.example.news"] {
+            #expect(devices.components(separatedBy: topic).count == 3, "\(devices)")
+          }
+          let ben = try await relay.command("inspect", "ben", "--device", relay.device)
+          #expect(try ben.checked("inspect").contains("connected"))
+          throw SeenEnough()
+        }
+      }
+    }
+  }
+
+  /// A relay alone has phones; they stay when their scenario is over, and end with the relay.
+  @Test func aRelayPlaysPhonesItself() async throws {
+    let scratch = try Scratch()
+    let file = scratch.path + "/phones.json"
+    let text = """
+      {"title":"t","length":"1ms","phones":[{"name":"anna","apps":[{"name":"\(Phone.topic)"}]}]}
+      """
+    try Data(text.utf8).write(to: URL(filePath: file))
+    let setup = RelaySetup(arguments: ["--phones", file])
+    try await RelayProcess.run(setup) { relay in
+      var state = Outcome(status: .exited(1), output: "", errors: "")
+      while !state.succeeded { state = try await relay.command("phones", "show", "anna") }
+      let pushed = try await relay.command(
+        "push", options: ["--to", "anna", "--payload", #"{"aps":{"alert":"Hello"}}"#])
+      #expect(pushed.succeeded, "\(pushed)")
+      var told = ""
+      while !told.contains("Hello") {
+        told = try await relay.command("phones", "show", "anna").checked("phones show")
+      }
+    }
+  }
+
   /// The phone's own limit: its provider learns why nothing happens, and until when.
   @Test func aPhoneSaysWhyAPushWaits() async throws {
     let setup = RelaySetup(arguments: ["--policy", "unlimited"])
@@ -148,6 +231,27 @@ import Testing
         while !(try await lines.next("reported")).contains("reported 60") {}
       }
       #expect(outcome.isSuccess, "\(outcome.errors)")
+    }
+  }
+
+  @Test(arguments: [[], ["--light"]])
+  func aFleetIsCountedForProgramsToo(light: [String]) async throws {
+    struct Counts: Decodable {
+      var phones: Int
+      var listening: Int
+      var pushes: Int
+      var reconnects: Int
+    }
+    try await RelayProcess.run { relay in
+      let fleet = ["device", "--count", "2", "--json", "--state", relay.state] + light
+      _ = try await Background.run(Program.pushrelay, fleet, environment: [:]) { lines, _ in
+        var counts: Counts
+        repeat {
+          let line = try await lines.next("counts")
+          counts = try JSONDecoder().decode(Counts.self, from: Data(line.utf8))
+          #expect(counts.phones == 2 && counts.pushes == 0 && counts.reconnects == 0, "\(line)")
+        } while counts.listening < 2
+      }
     }
   }
 

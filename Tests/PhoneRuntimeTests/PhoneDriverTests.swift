@@ -3,6 +3,7 @@ import DeviceSimulator
 import Foundation
 import Primitives
 import RelayClient
+import RelayCore
 import RelayServer
 import RelaySetup
 import Synchronization
@@ -322,6 +323,50 @@ import Testing
         try await driver.perform(command: "network cellular")
         try await story.wait(for: " connected", times: 2)
       }
+    }
+  }
+
+  /// Told what to do over the relay, without a network, too; what comes next finds it done.
+  @Test(arguments: [false, true]) func aPhoneDoesWhatItIsTold(isVirtual: Bool) async throws {
+    try await LoopbackRelay.runRelay {
+      if isVirtual { $0.clock = .virtual }
+    } _: { relay, addresses, _ in
+      let (identities, tokens) = try await enroll(1, addresses.device)
+      let provider = try await LoopbackRelay.connect(addresses.provider)
+      let device = try #require(DeviceID(identities[0].device))
+      let story = Story()
+      let driver = try driver(
+        1, as: identities, addresses.device, story,
+        relayTime: relay.virtualClock?.now.milliseconds)
+      func tell(_ order: String?) async throws -> String {
+        switch try await relay.order(order.map { Array($0.utf8) }, to: device) {
+        case .told(let json): String(decoding: json, as: UTF8.self)
+        case .failed(let why): "failed: \(why)"
+        case .missing: "missing"
+        case .takesNone: "takes none"
+        case .tooMany: "too many"
+        }
+      }
+      #expect(try await tell(nil) == "takes none")
+      try await running(driver) {
+        while try await tell(nil) == "takes none" { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(try await tell(#"{"do":"open"}"#).contains("opened: no content yet"))
+        #expect(try await tell(nil).contains(#""foreground":"com.example.app""#))
+        #expect(try await tell(#"{"do":"fly"}"#).hasPrefix(#"failed: there is no "fly""#))
+        for network in ["airplane", "none"] {
+          let told = try await tell(#"{"do":"network","to":"\#(network)"}"#)
+          #expect(told.contains("changed: network \(network)"), "\(told)")
+          try await push(tokens[0], provider)
+          if isVirtual { _ = try await relay.virtualClock?.advance(.by(.seconds(1))) }
+          let back = try await tell(#"{"do":"network wifi"}"#)
+          #expect(back.contains("connected"), "\(back)")
+        }
+        try await story.wait(for: "arrived", times: 2)
+        let state = try await tell(nil)
+        #expect(state.contains(#""link":"connected""#) && state.contains("Lunch?"), "\(state)")
+      }
+      #expect(try await tell(nil) == "takes none")
+      await provider.close()
     }
   }
 

@@ -38,6 +38,13 @@ import Testing
     #expect(Instant.endOfCalendar.iso8601 == "9999-12-31T23:59:59.999Z")
   }
 
+  @Test func aMomentOfTheSameDayIsATimeOfDay() {
+    let moment = Instant(milliseconds: 951_782_400_000) + .hours(9) + .milliseconds(61_250)
+    #expect(moment.text(at: moment + .hours(14)) == "09:01:01")
+    #expect(moment.text(at: moment - .hours(10)) == "2000-02-29 09:01:01")
+    #expect(moment.text(at: moment + .days(366)) == "2000-02-29 09:01:01")
+  }
+
   @Test func quotientsAreRoundedDown() {
     for (number, expected) in [(7, 3), (-7, -4), (-8, -4), (0, 0)] as [(Int64, Int64)] {
       #expect(floorQuotient(number, 2) == expected)
@@ -55,6 +62,15 @@ import Testing
     }
     #expect(Interval("1h30m") == .minutes(90) && Interval.minutes(90).text == "1h30m")
     #expect(Interval("3650d") == Interval.longestWritten)
+  }
+
+  @Test func lengthsStandBehindEvery() {
+    let rows: [(Interval, String)] = [
+      (.minutes(20), "20 minutes"), (.hours(1), "hour"), (.minutes(90), "90 minutes"),
+      (.hours(12), "12 hours"), (.days(1), "day"), (.seconds(1), "second"),
+      (.milliseconds(514_286), "8m34s286ms"),
+    ]
+    for (length, text) in rows { #expect(length.afterEvery == text) }
   }
 
   @Test(arguments: ["", "1", "h", "1x", "-1s", "1h 30m", "3651d", "9999999999999999s", "٣s"])

@@ -20,6 +20,26 @@ import Testing
     #expect(limit.remaining(state, at: start + .hours(1)) == 3)
   }
 
+  /// One more is allowed at that moment and not before, from however much was used.
+  @Test func theNextOneMoreIsKnownToTheMillisecond() throws {
+    let (wide, narrow) = (
+      RateLimit(3, per: .hours(1), burst: 3), RateLimit(3, per: .hours(1), burst: 1)
+    )
+    var state = RateLimit.State()
+    #expect(wide.nextMore(state, at: start) == nil)
+    for _ in 0..<3 {
+      wide.consume(&state, at: start)
+      // The second has used more than it would have allowed.
+      for limit in [wide, narrow] {
+        let remaining = limit.remaining(state, at: start)
+        let next = try #require(limit.nextMore(state, at: start))
+        #expect(limit.remaining(state, at: next - .milliseconds(1)) == remaining)
+        #expect(limit.remaining(state, at: next) == remaining + 1)
+      }
+    }
+    #expect(narrow.nextMore(state, at: start) == start + .hours(1))
+  }
+
   /// In every window of every length at most the burst and what the rate adds in it.
   @Test func noWindowEverHoldsMore() {
     for seed in UInt64(0)..<200 {

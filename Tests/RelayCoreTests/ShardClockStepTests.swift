@@ -132,7 +132,7 @@ import Testing
         return "held \(event.uniqueID) \(limit) \(until - shift)"
       case .persist(let record): return "persist \(record.sequence)"
       case .answer(let request, .inspected(let report)):
-        return "\(request) \(report.inFlight) \(report.apps.map(\.remaining))"
+        return "\(request) \(report.inFlight) \(report.apps.map(\.allowance?.remaining))"
       case .respond(let request, .gone): return "\(request) gone"
       case .tell: return "tell"
       case .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .forget:

@@ -210,7 +210,7 @@ import Testing
     var fixture = ShardFixture()
     let app = fixture.phoneWithApp()
     let push = fixture.push(.visible, app)
-    let effects = fixture.submit(push.addressed(to: .vacant))
+    let effects = fixture.submit(push.with(topic: .vacant))
     #expect(effects.contains(fixture.accepted(push)))
     #expect(
       effects.contains { effect in

@@ -265,16 +265,48 @@ import Testing
     #expect(report.isConnected)
     #expect(report.policy == "strict")
     #expect(report.inFlight == 1)
-    #expect(report.remaining == 1)
+    let hour = fixture.now + .hours(1)
+    #expect(
+      report.allowance
+        == Allowance(
+          remaining: 1, limit: RateLimit(2, per: .hours(1), burst: 2),
+          next: fixture.now + .minutes(30)))
+    #expect(
+      report.rides
+        == Allowance(remaining: 3, limit: RateLimit(1, per: .minutes(1), burst: 3), next: nil))
+    #expect(report.keepAliveAt == fixture.now + .minutes(15))
     #expect(report.apps.map(\.token) == [app.token, other.token])
     #expect(
       report.apps[0].silent
         == DeviceReport.Slot(
           uniqueID: held.uniqueID, apnsID: held.apnsID, acceptedAt: fixture.now,
-          expiresAt: expiresAt))
+          expiresAt: expiresAt, isPaid: false, decision: .held(until: hour, by: .perApp)))
     #expect(report.apps[0].visible == nil)
-    #expect(report.apps[0].remaining == 0)
-    #expect(report.apps[0].budget == .held(until: fixture.now + .hours(1), by: .perApp))
-    #expect(report.apps[1].budget == .allowed)
+    #expect(report.apps[0].allowance?.remaining == 0 && report.apps[0].allowance?.next == hour)
+    #expect(report.apps[0].budget == .held(until: hour, by: .perApp))
+    #expect(report.apps[1].budget == .allowed && report.apps[1].allowance?.next == nil)
+  }
+
+  /// Nothing has to happen for a budget to refill, nor for a report to say so.
+  @Test func aReportIsAsOfItsMoment() throws {
+    var fixture = ShardFixture(configuration: .init(policy: .strict))
+    let app = fixture.phoneWithApp()
+    let connection = fixture.connect(app.phone).connection
+    for _ in 0..<2 { _ = fixture.submit(fixture.push(.silent, app)) }
+    let device = app.phone.credential.device
+    let before = try #require(fixture.shard.report(of: device))
+    let later = try #require(fixture.shard.report(of: device, at: fixture.now + .hours(1)))
+    #expect(before.apps[0].allowance?.remaining == 0 && later.apps[0].allowance?.remaining == 1)
+    #expect(later.apps[0].silent?.decision == .allowed && later.keepAliveAt == before.keepAliveAt)
+    #expect(fixture.shard.now == fixture.now, "asking changes nothing")
+    // While one is unanswered, the timer is for its answer.
+    _ = fixture.advance(.minutes(15))
+    #expect(fixture.shard.report(of: device)?.keepAliveAt == nil)
+    _ = fixture.handle(.stream(connection, .keptAlive))
+    #expect(fixture.shard.report(of: device)?.keepAliveAt == fixture.now + .minutes(15))
+    _ = fixture.handle(.stream(connection, .disconnected))
+    let away = fixture.shard.report(of: device)
+    #expect(away?.keepAliveAt == nil && away?.apps[0].silent?.isPaid == true)
+    #expect(away?.apps[0].silent?.decision == nil)
   }
 }

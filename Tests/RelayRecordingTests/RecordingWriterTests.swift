@@ -13,7 +13,7 @@ import Testing
     let other = try #require(Topic("com.example.other"))
     let pushes = [
       Samples.stored, Samples.stored, Samples.visible, Samples.visible, Samples.push(.once),
-      Samples.push(.once), Samples.stored.addressed(to: other),
+      Samples.push(.once), Samples.stored.with(topic: other),
       Samples.stored,
     ]
     var writer = RecordingWriter(shard: 3, redactor: redactor)

@@ -138,7 +138,7 @@ enum Samples {
   static let events: [Event] =
     [
       .submitted(stored, from: request), .submitted(push(.once), from: request),
-      .submitted(stored.addressed(to: .vacant), from: request),
+      .submitted(stored.with(topic: .vacant), from: request),
       .journal(.persisted(through: 5)), .journal(.persistFailed(through: .max)),
       .asked(.enrolled, DeviceCredential(device: device, secret: secret), from: request),
       .asked(.registered(topic, token, isOwn: true), credential, from: request),
@@ -189,14 +189,19 @@ enum Samples {
     + outcomes.compactMap { $0.map { .outcome($0) } }
 
   static let report: DeviceReport = {
-    let slot = DeviceReport.Slot(uniqueID: id, apnsID: id, acceptedAt: now, expiresAt: nil)
     let decisions: [BudgetDecision] = [.allowed, .held(until: now, by: .perDevice)]
+    let slot = DeviceReport.Slot(
+      uniqueID: id, apnsID: id, acceptedAt: now, expiresAt: nil, isPaid: true,
+      decision: decisions[1])
+    let limit = RateLimit(3, per: .hours(1), burst: 3)
     return DeviceReport(
       device: device, isConnected: true, condition: DeviceCondition(), policy: "documented",
-      remaining: nil, inFlight: 3,
+      allowance: nil, rides: Allowance(remaining: 1, limit: limit, next: now), keepAliveAt: now,
+      inFlight: 3,
       apps: decisions.map { decision in
         DeviceReport.AppReport(
-          topic: topic, token: token, visible: slot, silent: nil, budget: decision, remaining: 2)
+          topic: topic, token: token, visible: slot, silent: nil, budget: decision,
+          allowance: Allowance(remaining: 3, limit: limit, next: nil))
       })
   }()
 

@@ -40,6 +40,7 @@ import Testing
       try request("GET", base + "/stream").route == .listen(id, acknowledgesItself: true))
     #expect(
       try request("POST", base + "/stream").route == .listen(id, acknowledgesItself: false))
+    #expect(try request("POST", base + "/orders").route == .takeOrders(id))
   }
 
   @Test(arguments: [
@@ -55,6 +56,7 @@ import Testing
     ("PUT", "/v1/devices", "POST"), ("DELETE", "/v1/health", "GET"),
     ("POST", "/v1/devices/\(device)", "GET"),
     ("PUT", "/v1/devices/\(device)/stream", "GET or POST"),
+    ("GET", "/v1/devices/\(device)/orders", "POST"),
     ("GET", "/v1/devices/\(device)/apps/a", "PUT or DELETE"),
   ])
   func otherMethodsAreToldWhichToUse(method: String, path: String, allowed: String) {

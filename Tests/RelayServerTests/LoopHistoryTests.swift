@@ -24,7 +24,7 @@ import Testing
   @Test func theLastRefusalsAndChangesAreRemembered() {
     var history = LoopHistory()
     for number in 0...UInt64(Limits.rememberedRefusals) {
-      history.refused(.badTopic, id(number), .fault("busy"), at: now)
+      history.refused(.badTopic, id(number), .fault("busy"), from: "", at: now)
     }
     #expect(history.refusals.count == Limits.rememberedRefusals)
     #expect(history.refusals.first?.uniqueID == id(1))

@@ -1,8 +1,10 @@
+import AdminAPI
 import Primitives
 import RelayCluster
 import RelayCore
 import RelayFaults
 import RelayRecording
+import RelayRequests
 import Testing
 
 @testable import RelayServer
@@ -52,6 +54,45 @@ import Testing
     #expect(try comesBack(DeviceSearch(text: "", position: nil, limit: 1)))
     #expect(try comesBack(DeviceSearch(text: "a", position: Self.position, limit: 3)))
     #expect(try comesBack(Nothing()))
+  }
+
+  @Test func requestsComeBack() throws {
+    var match = RequestMatch()
+    (match.id, match.topic, match.status) = (UniqueID(high: 1, low: 2), "a.b", 400)
+    (match.pushType, match.reason, match.since) = ("alert", "BadTopic", Self.moment)
+    match.tokens = [try #require(DeviceToken(hexadecimal: String(repeating: "ab", count: 32)))]
+    match.headers = [("a", "b"), ("c", "")]
+    match.payload = [#"a\.b={"x":[1]}"#, "c~d", "e"].map { PayloadCondition($0) }
+    let wish = RequestWish(match: match, limit: 3, orNearest: true)
+    var reader = ByteReader(Self.bytes(wish))
+    let read = try reader.read(RequestWish.self)
+    #expect(reader.isAtEnd && read.limit == 3 && read.orNearest)
+    #expect(read.match.payload.map(\.text) == match.payload.map(\.text))
+    #expect(Self.bytes(read) == Self.bytes(wish))
+    for proof: RequestSource.Proof in [.none, .token(team: "T", keyID: "K"), .certificate("c")] {
+      for content: SentRequest.Content in [
+        .push(try Self.notification(), warnings: CaseSet(PayloadWarning.mismatch)),
+        .unusable(body: [1, 2]),
+      ] {
+        let sent = SentRequest(
+          at: Self.moment, UniqueID(high: 1, low: 2),
+          RequestSource(.binary, peer: "[::1]:9", isEncrypted: true, proof, connection: 4),
+          ordinal: 5, fields: Array(":path: \nx: y\n".utf8), content, bodyBytes: 17,
+          SentRequest.Answer(.rejected(.badTopic), after: .milliseconds(2)))
+        var reader = ByteReader(Self.bytes(sent))
+        let back = try reader.read(SentRequest.self)
+        #expect(RequestStatus(back) == RequestStatus(sent) && reader.isAtEnd)
+      }
+    }
+  }
+
+  private static func notification() throws -> Notification {
+    Notification(
+      uniqueID: UniqueID(high: 1, low: 2), apnsID: UniqueID(high: 3, low: 4),
+      token: try #require(DeviceToken(hexadecimal: String(repeating: "ab", count: 32))),
+      topic: try #require(Topic("com.example.app")), notificationClass: .visible,
+      pushType: .alert, priority: .immediate, wakesApp: false, collapseID: [1],
+      expiration: .at(moment), payload: Array(#"{"aps":{"badge":2}}"#.utf8))
   }
 
   @Test func feedsComeBack() throws {

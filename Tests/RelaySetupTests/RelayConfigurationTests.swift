@@ -71,6 +71,19 @@ import Testing
     ])
     #expect(configuration.policy.perApp == RateLimit(60, per: .hours(1), burst: 1))
     #expect(configuration.policy.perDevice == SilentPolicy.documented.perDevice)
+    #expect(configuration.policy.name == "1 a minute per app, 12 an hour per phone")
+  }
+
+  @Test func aPolicyInNumbersIsReadFromEverySource() throws {
+    let json = #"{"app":{"count":2,"per":"1d"}}"#
+    let expected = SilentPolicy(perApp: RateLimit(2, per: .days(1), burst: 2), perDevice: nil)
+    #expect(try readEnvironment(["PUSHRELAY_POLICY": json]).policy == expected)
+    let file = Array(#"{"policy": \#(json), "threads": 1}"#.utf8)
+    #expect(try read(RelayConfiguration.values(file: file, name: "f")).policy == expected)
+    let problem = #expect(throws: RelayConfiguration.ReadingError.self) {
+      try readEnvironment(["PUSHRELAY_POLICY": #"{"app":{"count":2}}"#])
+    }
+    #expect(problem?.key == "policy" && problem?.description.hasPrefix("policy: app is") == true)
   }
 
   @Test(arguments: [

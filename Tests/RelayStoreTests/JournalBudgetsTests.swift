@@ -92,6 +92,18 @@ import Testing
     await journal.stop()
   }
 
+  /// Where it goes into a journal of another kind, a policy in numbers has them still.
+  @Test func aPolicyInNumbersIsStoredWithThem() async throws {
+    let own = SilentPolicy(perApp: RateLimit(2, per: .days(1), burst: 1), perDevice: nil)
+    for policy in [own, .strict, .unlimited] {
+      let journal = try open()
+      _ = try await journal.budgets(under: policy, at: start)
+      await journal.stop()
+      let stored = try StoppedJournal(path: directory.journal).commons().budgets
+      #expect(stored?.policy == policy)
+    }
+  }
+
   /// Budgets of a journal that knew no policy are moments; those are the same afterwards.
   @Test func momentsBecomeReadings() async throws {
     var journal = try open()

@@ -13,9 +13,9 @@ import Testing
         try await relay.wait(for: .delivered, of: pushes[3], timeout: .zero)
         Issue.record("it was delivered")
       } catch let error as TestRelayError {
-        #expect(error.reason == "NotYet" && error.message.contains("app-budget"), "\(error)")
+        #expect(error.reason == "NotYet" && error.message.contains("app budget: 0 of"), "\(error)")
       }
-      #expect(try await relay.explanation(of: pushes[3]).hasPrefix("Held because of app-budget"))
+      #expect(try await relay.explanation(of: pushes[3]).hasPrefix("Held: app budget: 0 of 3"))
       let before = relay.nowMilliseconds
       try await relay.wait(for: .delivered, of: pushes[3], within: .seconds(3600))
       #expect(relay.nowMilliseconds > before)

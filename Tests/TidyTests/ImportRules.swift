@@ -60,7 +60,9 @@ let importRules: [ImportRule] = [
   ImportRule(
     target: "RelayFaults", own: ["Primitives", "RelayCore"], others: ["Synchronization"]),
   ImportRule(
-    target: "AdminAPI", own: ["Primitives", "RelayCore", "RelayFaults"],
+    target: "RelayRequests", own: ["Primitives", "RelayCore"], others: collections),
+  ImportRule(
+    target: "AdminAPI", own: ["Primitives", "RelayCore", "RelayFaults", "RelayRequests"],
     others: ["FoundationEssentials"]),
   ImportRule(
     target: "RelayClient",
@@ -89,7 +91,7 @@ let importRules: [ImportRule] = [
     target: "RelayServer",
     own: layerZero.union([
       "DeviceLink", "Transport", "RelayRecording", "RelayStore", "RelayCluster", "NATS",
-      "AdminAPI", "ProviderCredentials", "RelayFaults", "RelaySetup",
+      "AdminAPI", "ProviderCredentials", "RelayFaults", "RelayRequests", "RelaySetup",
     ]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
       .union(["SystemPackage"])),
@@ -98,7 +100,7 @@ let importRules: [ImportRule] = [
     target: "Cockpit",
     own: [
       "AdminAPI", "Primitives", "ProviderCredentials", "RelayCore", "RelayFaults",
-      "RelayRecording", "RelayServer", "RelaySetup",
+      "RelayRecording", "RelayRequests", "RelayServer", "RelaySetup",
     ],
     others: nio.union(toolchain).union(observability).union(lifecycle).union([
       "Hummingbird", "HummingbirdCore", "HTTPTypes",
@@ -128,7 +130,7 @@ let importRules: [ImportRule] = [
     own: layerZero.union([
       "DeviceLink", "Transport", "RelayRecording", "RelayStore", "RelayCluster", "RelayClient",
       "RelayServer", "Cockpit", "DeviceSimulator", "PhoneRuntime", "AdminAPI",
-      "ProviderCredentials", "RelaySetup",
+      "ProviderCredentials", "RelayRequests", "RelaySetup",
     ]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
       .union(["ArgumentParser", "Configuration", "Histogram", "NIOHTTP1", "SystemPackage"])),

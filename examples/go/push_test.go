@@ -36,7 +36,7 @@ func TestTheFourthIsHeldAndArrivesWithinTheHour(t *testing.T) {
 	for _, push := range pushes[:3] {
 		relay.wait(t, 200, push, "10s")
 	}
-	if why := relay.wait(t, 409, pushes[3], "0s"); !strings.Contains(why, "app-budget, until") {
+	if why := relay.wait(t, 409, pushes[3], "0s"); !strings.Contains(why, "app budget: 0 of 3 left") {
 		t.Error(why)
 	}
 	relay.call(t, "POST", "/v1/clock/advance", `{"by":"1h"}`)

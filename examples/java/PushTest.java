@@ -39,7 +39,7 @@ public class PushTest {
         check(relay.await("delivered", push, "10s").statusCode() == 200, "not delivered");
       }
       HttpResponse<String> held = relay.await("delivered", pushes.get(3), "0s");
-      check(held.statusCode() == 409 && held.body().contains("app-budget, until"), held.body());
+      check(held.statusCode() == 409 && held.body().contains("app budget: 0 of 3 left"), held.body());
 
       relay.call("POST", "/v1/clock/advance", "{\"by\":\"1h\"}");
       check(relay.await("delivered", pushes.get(3), "10s").statusCode() == 200, "it does not arrive");

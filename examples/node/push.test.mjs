@@ -29,7 +29,7 @@ test("the fourth silent push is held and arrives within the hour", { timeout }, 
 
   const fourth = pushes[3];
   await assert.rejects(relay.wait("delivered", fourth, { timeout: "0s" }), (problem) =>
-    problem instanceof NotMet && /app-budget, until/.test(problem.message));
+    problem instanceof NotMet && /app budget: 0 of 3 left/.test(problem.message));
   const { json: life } = await relay.call("GET", `/v1/notifications/${fourth}`);
   assert.equal(life.state, "stored");
   assert.equal(life.steps.at(-1).limit, "app-budget");

@@ -15,7 +15,7 @@ class SilentPushes(unittest.TestCase):
                 for _ in range(4)
             ]
             relay.wait("delivered", pushes[2])
-            with self.assertRaisesRegex(NotMet, "app-budget, until"):
+            with self.assertRaisesRegex(NotMet, "app budget: 0 of 3 left"):
                 relay.wait("delivered", pushes[3], timeout="0s")
             self.assertTrue(relay.wait("delivered", pushes[3], within="1h", advance=True)["met"])
 

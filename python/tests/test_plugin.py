@@ -31,12 +31,12 @@ def test_a_failure_shows_the_life_of_this_tests_pushes(pytester: pytest.Pytester
     result.stdout.fnmatch_lines(
         [
             # The assertion's message is the "why".
-            "E*NotMet: *app-budget, until 20*",
+            "E*NotMet: *app budget: 0 of 3 left, *",
             "*- pushes of this test -*",
             "* silent com.example.app: Delivered *",
             "* received (silent)",
             "* delivered",
-            "* silent com.example.app: *app-budget, until 20*",
+            "* silent com.example.app: *app budget: 0 of 3 left, *",
         ]
     )
     result.stdout.no_fnmatch_line("*com.example.before*")
@@ -151,7 +151,7 @@ def test_a_relay_that_was_joined_keeps_what_others_have(
         result.stdout.no_fnmatch_line("*- pushes of this test -*")
         devices = other.call("GET", "/v1/devices")["devices"]
         assert [device["device"] for device in devices] == [phone.device]
-        assert "app-budget" in other.log(held).splitlines()[0]
+        assert "app budget: 0 of" in other.log(held).splitlines()[0]
 
 
 def test_an_address_where_no_relay_is(pytester: pytest.Pytester, tmp_path: Path) -> None:

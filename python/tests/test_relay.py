@@ -16,7 +16,7 @@ SILENT = {"aps": {"content-available": 1}}
 def test_the_fourth_is_held_and_arrives_within_the_hour(push_relay: Relay, phone: Phone) -> None:
     pushes = [push_relay.push(phone, SILENT) for _ in range(4)]
     push_relay.wait("delivered", pushes[2])
-    with pytest.raises(NotMet, match="app-budget, until"):
+    with pytest.raises(NotMet, match="app budget: 0 of 3 left"):
         push_relay.wait("delivered", pushes[3], timeout="0s")
     assert push_relay.wait("delivered", pushes[3], within="1h", advance=True)["met"]
 
@@ -44,6 +44,16 @@ def test_what_must_not_happen(push_relay: Relay, phone: Phone) -> None:
     push_relay.never("delivered", pushes[3])
     with pytest.raises(NotMet):
         push_relay.never("delivered", pushes[3], within="1h", advance=True)
+
+
+def test_a_wrong_badge_is_named(push_relay: Relay, phone: Phone) -> None:
+    push = push_relay.push(phone, {"aps": {"alert": "Your order", "badge": 2}})
+    push_relay.wait("delivered", phone, payload={"aps.badge": 2}, headers={"apns-priority": "10"})
+    with pytest.raises(NotMet, match=rf"{push.unique_id}.*aps\.badge is 2, not 3"):
+        push_relay.wait("received", phone, payload={"aps.badge": 3}, timeout="0s")
+    push_relay.never("received", phone, payload={"aps.badge": 3})
+    assert [sent["uniqueId"] for sent in push_relay.requests("~YOUR ORDER")] == [push.unique_id]
+    assert push_relay.requests("~your order", status=400) == []
 
 
 @pytest.mark.push_relay_policy("strict")
@@ -131,6 +141,60 @@ def test_headers_are_those_of_the_push(push_relay: Relay, phone: Phone) -> None:
         push_relay.wait("delivered", pushes[3], within="1h", advance=True)
 
 
+def test_a_simulated_phone_does_what_it_is_told(push_relay: Relay) -> None:
+    topic = "com.example.news"
+    phone = push_relay.phone(topic, simulated=True)
+    assert any("opened" in line for line in phone.open(topic))
+    assert phone.state()["foreground"] == topic
+    assert any("terminated: swiped away" in line for line in phone.swipe_away(topic))
+    # Whom the user has ended is not woken.
+    push = push_relay.push(phone, SILENT)
+    push_relay.wait("outcome", push)
+    assert "force-quit" in push_relay.log(push)
+    with pytest.raises(RelayError, match='there is no "fly"') as refused:
+        phone.fly()
+    assert refused.value.reason == "BadOrder"
+
+
+def test_what_is_sent_in_airplane_mode_comes_afterwards(push_relay: Relay) -> None:
+    phone = push_relay.phone("com.example.news", simulated=True)
+    phone.network("airplane")
+    push_relay.wait("disconnected", phone)
+    push = push_relay.push(phone, {"aps": {"alert": "Hello", "badge": 3}})
+    push_relay.wait("stored", push)
+    assert phone.state()["banners"] == []
+    phone.network(to="wifi")
+    push_relay.wait("delivered", push, timeout="5s")
+    state = phone.state()
+    assert [banner["text"] for banner in state["banners"]] == ["Hello"]
+    assert state["apps"][0]["badge"] == 3
+
+
+def test_without_coverage_the_clock_goes_on(push_relay: Relay) -> None:
+    phone = push_relay.phone("com.example.news", simulated=True)
+    phone.network("none")
+    push = push_relay.push(phone, SILENT)
+    push_relay.advance("1h")
+    assert push_relay.call("GET", f"/v1/devices/{phone.device}")["connected"] is False
+    phone.network("wifi")
+    push_relay.wait("delivered", push)
+
+
+def test_a_light_phone_takes_no_orders(push_relay: Relay, phone: Phone) -> None:
+    with pytest.raises(RelayError) as refused:
+        phone.lock()
+    assert refused.value.reason == "TakesNoOrders"
+
+
+def test_a_simulated_phone_with_asyncio(async_push_relay: aio.Relay) -> None:
+    async def run() -> None:
+        phone = await async_push_relay.phone("com.example.news", simulated=True)
+        await async_push_relay.do(phone, "open", phone.topic)
+        assert (await async_push_relay.state(phone))["lock"] == "unlocked"
+
+    asyncio.run(run())
+
+
 def test_a_return_keeps_the_phones_that_were_there(push_relay: Relay, phone: Phone) -> None:
     push_relay.checkpoint("with-phone")
     later = push_relay.phone("com.example.app")
@@ -146,6 +210,12 @@ def test_a_return_keeps_the_phones_that_were_there(push_relay: Relay, phone: Pho
 
 def test_a_policy_of_one_phone(push_relay: Relay, phone: Phone) -> None:
     other = push_relay.phone("com.example.app")
+    push_relay.policy("strict", phone)
+    told = push_relay.call("GET", f"/v1/devices/{phone.device}")
+    assert told["budget"]["policy"] == "strict"
+    push_relay.policy({"app": {"count": 2, "per": "1d"}}, phone)
+    told = push_relay.call("GET", f"/v1/devices/{phone.device}")
+    assert told["budget"]["policy"] == "2 a day per app"
     push_relay.policy("strict", phone)
     for each in (phone, other):
         for _ in range(2):

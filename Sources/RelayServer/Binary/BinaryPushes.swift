@@ -3,6 +3,7 @@ import NIOCore
 import Primitives
 import ProviderCredentials
 import RelayCore
+import RelayRequests
 import RelaySetup
 import TLS
 
@@ -42,6 +43,12 @@ enum BinaryEntitlement {
   }
 }
 
+extension BinaryEntitlement {
+  fileprivate func proof(_ keys: ProviderKeys) -> RequestSource.Proof {
+    if case .topic(_, let credentials) = self { credentials.shown(by: keys) } else { .none }
+  }
+}
+
 /// The pushes of one connection, one after the other, with the same checks and shards as HTTP/2
 /// requests.
 final class BinaryPushes {
@@ -50,6 +57,10 @@ final class BinaryPushes {
   private var stream: Int32 = 0
   private var uniqueID = UniqueID(high: 0, low: 0)
   private var takenAt = RelayClock.steady
+  /// Of the journal of requests: the connection, its requests so far, the newest one's row.
+  private var source: RequestSource?
+  private var count: UInt32 = 0
+  private var row: UInt64 = 0
 
   var wantsBytes: Bool { conversation.wantsBytes }
 
@@ -89,7 +100,7 @@ final class BinaryPushes {
     guard stream == self.stream else { return }
     let runner = handler.runner
     if let rejection = answer.rejection {
-      runner.history.refused(rejection, uniqueID, at: runner.now)
+      runner.history.refused(rejection, uniqueID, from: handler.peerText, at: runner.now)
     }
     settle(answer, handler)
     advance(handler)
@@ -108,7 +119,8 @@ final class BinaryPushes {
         let row = refusal.problem.row
         let runner = handler.runner
         runner.history.refused(
-          row.rejection, uniqueID, .frame(refusal.problem), at: runner.now)
+          row.rejection, uniqueID, .frame(refusal.problem), from: handler.peerText,
+          at: runner.now)
         runner.answers.answered(.rejected(row.rejection), after: .zero)
         return handler.end(saying: ending.packet)
       case .end(let ending): return handler.end(saying: ending.packet)
@@ -120,6 +132,25 @@ final class BinaryPushes {
     stream = stream == .max ? 1 : stream + 1
     uniqueID = handler.runner.ids.makeUniqueID()
     takenAt = handler.runner.clock.batchTime
+    row = 0
+  }
+
+  private func keep(
+    _ content: SentRequest.Content, bodyBytes: Int, _ handler: BinaryConnectionHandler
+  ) {
+    let runner = handler.runner
+    guard runner.history.requests != nil else { return }
+    let source =
+      source
+      ?? RequestSource(
+        .binary, peer: handler.peerText, isEncrypted: !runner.settings.configuration.plaintext,
+        entitlement.proof(runner.verifier.keys), connection: handler.number?.value ?? 0)
+    self.source = source
+    count &+= 1
+    row = runner.history.keep(
+      SentRequest(
+        at: runner.now, uniqueID, source, ordinal: count, fields: [], content,
+        bodyBytes: bodyBytes))
   }
 
   private func submit(_ request: BinaryRequest, _ handler: BinaryConnectionHandler) {
@@ -142,6 +173,8 @@ final class BinaryPushes {
       let notification = try head.notification(
         topic: topic, body: request.payload, uniqueID: uniqueID,
         isStrict: runner.settings.configuration.strict, at: now, warnings: &warnings)
+      keep(
+        .push(notification, warnings: warnings), bodyBytes: notification.payload.count, handler)
       if !warnings.isEmpty { runner.remember(PushNote(warnings), on: notification) }
       let address = handler.address(stream)
       guard runner.mayIntervene(notification) else {
@@ -154,6 +187,7 @@ final class BinaryPushes {
       case .reset: handler.abort()
       }
     } catch {
+      keep(.unusable(body: request.payload), bodyBytes: request.payload.count, handler)
       refuse(error, .asTheReason, handler)
     }
   }
@@ -180,13 +214,15 @@ final class BinaryPushes {
   private func refuse(
     _ rejection: Rejection, _ cause: RefusedRequest.Cause, _ handler: BinaryConnectionHandler
   ) {
-    handler.runner.history.refused(rejection, uniqueID, cause, at: handler.runner.now)
+    handler.runner.history.refused(
+      rejection, uniqueID, cause, from: handler.peerText, at: handler.runner.now)
     settle(.rejected(rejection), handler)
   }
 
   private func settle(_ answer: ProviderAnswer, _ handler: BinaryConnectionHandler) {
     let runner = handler.runner
     runner.answers.answered(answer, after: runner.clock.batchTime - takenAt)
+    runner.history.answered(row, answer, after: runner.clock.batchTime - takenAt)
     if let ending = conversation.judged(answer.rejection, at: RelayClock.steady) {
       handler.end(saying: ending.packet)
     }

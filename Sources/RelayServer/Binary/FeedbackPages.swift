@@ -26,7 +26,8 @@ final class FeedbackPages {
     case .nothing(let problem):
       let runner = handler.runner
       runner.history.refused(
-        problem.rejection, runner.ids.makeUniqueID(), problem.cause, at: runner.now)
+        problem.rejection, runner.ids.makeUniqueID(), problem.cause, from: handler.peerText,
+        at: runner.now)
       return handler.end(saying: [])
     }
     let storage = handler.runner.settings.storage

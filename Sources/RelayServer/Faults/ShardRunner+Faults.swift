@@ -104,7 +104,7 @@ extension ShardRunner {
     tell(of: rule, notification, at: now)
     switch rule.fault.action {
     case .answer(let rejection):
-      history.refused(rejection, notification.uniqueID, .fault(rule.name), at: now)
+      history.refused(rejection, notification.uniqueID, .fault(rule.name), from: "", at: now)
       return .answer(rejection == .unregistered ? .gone(since: now) : .rejected(rejection))
     case .delay(let delay):
       timers.putOff.add(at: now + delay) { [unowned self] in

@@ -38,8 +38,8 @@ struct LoadCommand: AsyncParsableCommand {
   @Option(help: "The topic.")
   var topic = "com.example.app"
   @OptionGroup var signing: ProviderOptions
-  @Option(help: ArgumentHelp("The relay's device listener.", valueName: "host:port"))
-  var device = RelayConfiguration.Endpoint.localDevice
+  @Option(help: RelayConfiguration.Endpoint.help("device", port: 5223))
+  var device: RelayConfiguration.Endpoint?
   @Option(help: "What a relay in production wants from new devices.")
   var enrolmentKey: String?
   @Flag(help: "Print the result as JSON.")
@@ -106,7 +106,7 @@ struct LoadCommand: AsyncParsableCommand {
     _ members: ArraySlice<FleetRoster.Member>, since start: ContinuousClock.Instant,
     _ tally: LoadTally
   ) async throws {
-    let api = DeviceAPI(try await connection.connect(to: device))
+    let api = DeviceAPI(try await connection.connect(device: device))
     try await withThrowingTaskGroup(of: Void.self) { group in
       for member in members {
         group.addTask {
@@ -125,7 +125,7 @@ struct LoadCommand: AsyncParsableCommand {
     _ number: Int, _ roster: FleetRoster, _ token: String?,
     since start: ContinuousClock.Instant, _ begin: ContinuousClock.Instant, _ tally: LoadTally
   ) async throws {
-    let client = try await connection.connect(to: signing.provider)
+    let client = try await connection.connect(to: connection.find(provider: signing.provider))
     let count = Int(rate * seconds)
     try await withThrowingTaskGroup(of: Void.self) { group in
       var open = 0

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from . import relay as sync
-from .relay import Fault, Subject
+from .relay import Fault, Policy, Subject
 from .values import Endpoint, Phone, Push
 
 
@@ -38,8 +38,16 @@ class Relay:
     async def call(self, method: str, path: str, body: object = None) -> Any:
         return await asyncio.to_thread(self.sync.call, method, path, body)
 
-    async def phone(self, topic: str, name: str | None = None) -> Phone:
-        return await asyncio.to_thread(self.sync.phone, topic, name)
+    async def phone(
+        self, topic: str, name: str | None = None, *, simulated: bool = False
+    ) -> Phone:
+        return await asyncio.to_thread(self.sync.phone, topic, name, simulated=simulated)
+
+    async def do(self, phone: Phone, verb: str, *words: object, **members: object) -> list[str]:
+        return await asyncio.to_thread(self.sync.do, phone, verb, *words, **members)
+
+    async def state(self, phone: Phone) -> dict[str, Any]:
+        return await asyncio.to_thread(self.sync.state, phone)
 
     async def app(self, phone: Phone, topic: str) -> Phone:
         return await asyncio.to_thread(self.sync.app, phone, topic)
@@ -53,7 +61,10 @@ class Relay:
     async def never(self, what: str, push: Subject = None, **limits: Any) -> Any:
         return await asyncio.to_thread(self.sync.never, what, push, **limits)
 
-    async def policy(self, name: str, phone: Phone | None = None) -> None:
+    async def requests(self, payload: str | None = None, **filters: Any) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(self.sync.requests, payload, **filters)
+
+    async def policy(self, name: Policy, phone: Phone | None = None) -> None:
         await asyncio.to_thread(self.sync.policy, name, phone)
 
     @asynccontextmanager

@@ -6,11 +6,12 @@ import itertools
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Optional, Union
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from . import _run
 from ._admin import Admin
@@ -20,6 +21,9 @@ from .values import Endpoint, Phone, Push
 
 # What a wait is about: a push, by itself or by its apns-id; what happens on a phone; or all.
 Subject = Optional[Union[Push, Phone, str]]
+
+# A name, or numbers: {"app": {"count": 2, "per": "1d"}}.
+Policy = Union[str, Mapping[str, object]]
 
 # Happenings of a device, which have no topic.
 _OF_DEVICES = ("connected", "disconnected")
@@ -42,7 +46,7 @@ class Relay:
         self._faults: dict[str, Fault] = {}
         # Which devices were there when a state was saved: a return ends the others.
         self._saved: dict[str, set[str]] = {}
-        self._policy: str | None = None
+        self._policy: Policy | None = None
 
     @classmethod
     def join(
@@ -161,32 +165,65 @@ class Relay:
         """Asks the admin API; docs/ADMIN.md lists its routes."""
         return self._admin.call(method, path, body)
 
-    def phone(self, topic: str, name: str | None = None) -> Phone:
-        """A phone with one app, connected."""
+    def phone(self, topic: str, name: str | None = None, *, simulated: bool = False) -> Phone:
+        """A phone with one app, connected.
+
+        One that is simulated has apps, a lock and a network, and does what it is told.
+        """
         number = next(self._numbers)
         name = name or f"phone-{number}"
         # Not in the state directory of a relay that was joined, which is only read. A name of its
         # own in ours: with that of a phone before it, it would be that phone.
         own, file = Path(self._directory.name), f"{number}-{name}"
-        command = [self._executable, "device", file, "--light", "--json", "--topic", topic]
+        command = [self._executable, "device", file, "--json", "--topic", topic]
+        command += [] if simulated else ["--light"]
         command += ["--state", str(own), "--ca", str(self._state / "ca.pem")]
         command += ["--device", self._device]
+        key, ready = ("what", "connected") if simulated else ("type", "hello")
         process = Process(
             command,
-            lambda line: line.startswith("{") and json.loads(line).get("type") == "hello",
+            lambda line: line.startswith("{") and json.loads(line).get(key) == ready,
         )
-        device = str(json.loads(process.ready)["device"])
+        known = json.loads((own / "devices" / f"{file}.json").read_text())
+        device = str(known["device"])
         self._devices[device] = process
-        apps = json.loads((own / "devices" / f"{file}.json").read_text())["apps"]
-        phone = Phone(name, topic, device, apps[topic])
+        phone = Phone(name, topic, device, known["apps"][topic], self)
+        if simulated:
+            self._listens(phone)
         if self._policy:
             self.policy(self._policy, phone)
         return phone
 
+    def _listens(self, phone: Phone) -> None:
+        """Waits until it takes orders, which it does from a moment after it has connected."""
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                self.state(phone)
+                return
+            except RelayError as early:
+                if early.reason != "TakesNoOrders" or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.005)
+
+    def do(self, phone: Phone, verb: str, *words: object, **members: object) -> list[str]:
+        """Has a simulated phone do something; answers what has happened on it, a line each.
+
+        In the words of scenarios, all after each other, or as members: `do(phone, "network",
+        "airplane")`, `do(phone, "network", to="airplane")`.
+        """
+        order = {"do": " ".join([verb, *map(str, words)]), **members}
+        answer = self.call("POST", f"/v1/devices/{phone.device}/do", order)
+        return list(answer["lines"])
+
+    def state(self, phone: Phone) -> dict[str, Any]:
+        """How a simulated phone is, as it knows itself: apps, banners, badges, budgets."""
+        return dict(self.call("GET", f"/v1/devices/{phone.device}/phone"))
+
     def app(self, phone: Phone, topic: str) -> Phone:
         """Another app of a phone: the same device, with the token of that app."""
         answer = self.call("PUT", f"/v1/devices/{phone.device}/apps/{quote(topic, safe='')}")
-        return Phone(phone.name, topic, phone.device, answer["token"])
+        return Phone(phone.name, topic, phone.device, answer["token"], self)
 
     def push(
         self,
@@ -234,14 +271,19 @@ class Relay:
         kind: str | None = None,
         via: str | None = None,
         topic: str | None = None,
+        payload: dict[str, object] | None = None,
+        headers: dict[str, str] | None = None,
     ) -> Any:
         """Waits until it has happened to the push, or on the phone; NotMet says why not.
 
         `push` may be the apns-id that a client library was answered. What has happened before
         counts. `timeout` is of the machine's time (10s), `within` of the relay's, which `advance`
         moves. `count` wants it so often; `kind`, `via` (of `sent`) and `topic` narrow it.
+        `payload` and `headers` look at the request as it was sent: {"aps.badge": 3}; NotMet names
+        the nearest request and how it differs.
         """
         expect = _expect(what, push, count=count, kind=kind, via=via, topic=topic)
+        expect |= _match(payload, headers)
         return self._met(expect, timeout, within, advance)
 
     def never(
@@ -254,12 +296,15 @@ class Relay:
         kind: str | None = None,
         via: str | None = None,
         topic: str | None = None,
+        payload: dict[str, object] | None = None,
+        headers: dict[str, str] | None = None,
     ) -> Any:
         """Sees to it that it does not happen to the push; NotMet says when it did.
 
         Without `within` it looks once.
         """
         expect = {**_expect(what, push, kind=kind, via=via, topic=topic), "never": True}
+        expect |= _match(payload, headers)
         return self._met(expect, "0s" if within is None else None, within, advance)
 
     def _met(
@@ -280,8 +325,8 @@ class Relay:
                 raise NotMet(str(unmet)) from None
             raise
 
-    def policy(self, name: str, phone: Phone | None = None) -> None:
-        """The silent policy in force: documented, strict or unlimited.
+    def policy(self, name: Policy, phone: Phone | None = None) -> None:
+        """The silent policy in force: documented, strict, unlimited, or numbers of one's own.
 
         Of one phone, if one is named. Of a relay that was joined, only of the phones made here,
         those to come among them: the others are somebody else's.
@@ -341,6 +386,18 @@ class Relay:
         """The life of a push, a step a line, and what became of it in a sentence."""
         unique_id = push if isinstance(push, str) else push.unique_id
         return _life(self.call("GET", f"/v1/notifications/{quote(unique_id, safe='')}"))
+
+    def requests(self, payload: str | None = None, **filters: object) -> list[dict[str, Any]]:
+        """The newest requests as they were sent, newest first (docs/ADMIN.md, "What was sent").
+
+        `payload` is "aps.badge=3", "aps.alert.title~hello" or "~hello"; filters are topic, token,
+        device, status, reason, pushType and limit.
+        """
+        wanted = {name: value for name, value in filters.items() if value is not None}
+        if payload is not None:
+            wanted["payload"] = payload
+        found = self.call("GET", f"/v1/requests?{urlencode(wanted)}")
+        return list(found["requests"])
 
     def lives(self, limit: int = 50) -> list[str]:
         """The `log` of the last pushes, oldest first, however they were sent.
@@ -402,6 +459,14 @@ def _expect(what: str, subject: Subject, **narrower: str | int | None) -> dict[s
     elif subject is not None:
         expect["push"] = subject.unique_id if isinstance(subject, Push) else subject
     return expect | {name: value for name, value in narrower.items() if value is not None}
+
+
+def _match(
+    payload: dict[str, object] | None, headers: dict[str, str] | None
+) -> dict[str, object]:
+    match = {"payload": payload, "headers": headers}
+    wanted = {name: value for name, value in match.items() if value}
+    return {"match": wanted} if wanted else {}
 
 
 def _life(told: dict[str, Any]) -> str:

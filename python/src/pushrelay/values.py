@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .relay import Relay
 
 
 @dataclass(frozen=True)
@@ -20,12 +25,32 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Phone:
-    """A phone that listens and acknowledges, and one of its apps."""
+    """A phone that listens and acknowledges, and one of its apps.
+
+    One that is simulated does every verb of scenarios: `phone.swipe_away("com.example.news")`,
+    `phone.network("airplane")`, `phone.use(app="com.example.news", **{"for": "10m"})`.
+    """
 
     name: str
     topic: str
     device: str
     token: str
+    _relay: Relay | None = field(default=None, repr=False, compare=False)
+
+    def do(self, verb: str, *words: object, **members: object) -> list[str]:
+        """Has it do something; answers what has happened on it, a line each."""
+        assert self._relay, "a phone of Relay.phone"
+        return self._relay.do(self, verb, *words, **members)
+
+    def state(self) -> dict[str, Any]:
+        """How it is, as it knows itself: apps, banners, badges, budgets."""
+        assert self._relay, "a phone of Relay.phone"
+        return self._relay.state(self)
+
+    def __getattr__(self, name: str) -> Callable[..., list[str]]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda *words, **members: self.do(name.replace("_", " "), *words, **members)
 
 
 @dataclass(frozen=True)

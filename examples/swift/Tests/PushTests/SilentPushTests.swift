@@ -12,7 +12,7 @@ import Testing
     }
     let fourth = try await relay.pushSilently(to: phone)
     try await relay.wait(for: .held, of: fourth)
-    #expect(try await relay.explanation(of: fourth).contains("app-budget"))
+    #expect(try await relay.explanation(of: fourth).contains("app budget: 0 of 3 left"))
 
     try await relay.advance(by: .seconds(3600))
     try await relay.wait(for: .delivered, of: fourth)

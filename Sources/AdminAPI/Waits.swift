@@ -1,0 +1,189 @@
+package import Primitives
+package import RelayCore
+
+/// Why a push waits, and what ends it, as data; `HeldPush` has the sentence. Times are UNIX
+/// milliseconds.
+package struct Waits: Codable, Equatable, Sendable {
+  /// Silent pushes left of at most `burst`, and how they come back.
+  package struct Budget: Codable, Equatable, Sendable {
+    package var remaining: Int64
+    package var burst: Int64
+    /// Such as 20m.
+    package var every: String
+    /// When there is one more; nil when none is used.
+    package var next: Int64?
+
+    package init(_ allowance: Allowance) {
+      remaining = allowance.remaining
+      burst = allowance.limit.burst
+      every = allowance.limit.interval.text
+      next = allowance.next?.milliseconds
+    }
+  }
+
+  /// That it may go along with something else: at the latest with the keep-alive at `by`.
+  package struct Ride: Codable, Equatable, Sendable {
+    package var by: Int64?
+  }
+
+  /// `relay`, or `phone`: it is there, and its app is not run yet.
+  package var by = "relay"
+  /// As in its steps, or `offline`.
+  package var limit: String
+  package var until: Int64?
+  package var app: Budget?
+  package var device: Budget?
+  package var policy: String?
+  package var ride: Ride?
+
+  fileprivate init(limit: String, until: Instant?) {
+    self.limit = limit
+    self.until = until?.milliseconds
+  }
+
+  /// On the phone.
+  package init(_ limit: PushLimit, until: Instant?) {
+    self.init(limit: limit.rawValue, until: until)
+    by = "phone"
+  }
+}
+
+/// A push in a slot of its device, and all that the relay knows of why it is there.
+package struct HeldPush {
+  private let report: DeviceReport
+  private let app: DeviceReport.AppReport
+  private let slot: DeviceReport.Slot
+  private let isSilent: Bool
+  private let now: Instant
+
+  /// nil when the device holds no such push.
+  package init?(_ id: UniqueID, in report: DeviceReport, at now: Instant) {
+    for app in report.apps {
+      guard
+        let slot = [app.silent, app.visible].compactMap(\.self).first(where: { $0.uniqueID == id })
+      else { continue }
+      (self.report, self.app, self.slot, self.now) = (report, app, slot, now)
+      isSilent = slot.uniqueID == app.silent?.uniqueID
+      return
+    }
+    return nil
+  }
+
+  /// nil when it is about to be sent.
+  package var waits: Waits? {
+    guard slot.decision != .allowed else { return nil }
+    var waits = Waits(limit: "offline", until: nil)
+    if case .held(let until, let limit)? = slot.decision {
+      waits = Waits(limit: limit.name, until: until)
+      if mayRide { waits.ride = Waits.Ride(by: report.keepAliveAt?.milliseconds) }
+    }
+    if isSilent, !slot.isPaid {
+      waits.app = app.allowance.map(Waits.Budget.init)
+      waits.device = report.allowance.map(Waits.Budget.init)
+      waits.policy = report.policy
+    }
+    return waits
+  }
+
+  /// In exact words, with the arithmetic of the budgets (docs/PROTOCOL.md, "Why it waits").
+  package var sentence: String {
+    let (why, until): (String, Instant?) =
+      switch slot.decision {
+      case nil: (offline, nil)
+      case .allowed: ("nothing holds it any more, and it is about to be sent", nil)
+      case .held(let until, .perApp), .held(let until, .perDevice):
+        ("\(budgets); or it goes along with \(carriers(until))", until)
+      case .held(_, .lowPowerMode):
+        (
+          "the phone is in Low Power Mode, where silent pushes wait and nothing carries them, "
+            + "until it reports another state of its power", nil
+        )
+      case .held(_, .inFlight): (inFlight, nil)
+      case .held(let until, .lowPriority): (lowPriority(until), until)
+      }
+    guard let end = slot.expiresAt, end < until ?? now + .days(1) else { return "Held: \(why)." }
+    return "Held: \(why). It expires at \(end.text(at: now))."
+  }
+
+  /// Whether something else may carry it, though it is held.
+  private var mayRide: Bool {
+    switch slot.decision {
+    case .held(_, .perApp), .held(_, .perDevice), .held(_, .lowPriority): true
+    case .held(_, .inFlight): isSilent && !slot.isPaid && !report.condition.withholdsSilent
+    case nil, .allowed, .held(_, .lowPowerMode): false
+    }
+  }
+
+  private var budgets: String {
+    let parts = [("app", app.allowance), ("phone", report.allowance)].compactMap { name, budget in
+      budget.map { budget in
+        let left = "\(name) budget: \(budget.remaining) of \(budget.limit.burst) left"
+        guard budget.remaining == 0, let next = budget.next else { return left }
+        return "\(left), one comes back every \(budget.limit.interval.afterEvery), "
+          + "the next at \(next.text(at: now))"
+      }
+    }
+    return "\(parts.joined(separator: "; ")) (policy \(report.policy))"
+  }
+
+  /// All that opens a ride (docs/PROTOCOL.md, "Rides"), before `until`.
+  private func carriers(_ until: Instant?) -> String {
+    var carriers = ["the next push that shows something"]
+    if report.apps.count > 1 { carriers.append("another app's silent push on its own budget") }
+    if report.rides.remaining > 0 { carriers += ["a new connection", "a change of its state"] }
+    var latest = ""
+    if let due = report.keepAliveAt, due < until ?? .never {
+      carriers.append("a keep-alive")
+      latest = ", at \(due.text(at: now)) at the latest if the phone stays connected"
+    }
+    let last = carriers.removeLast()
+    return (carriers.isEmpty ? last : "\(carriers.joined(separator: ", ")) or \(last)") + latest
+  }
+
+  private var offline: String {
+    let away = "the phone is not connected"
+    guard isSilent else { return "\(away); it goes when the phone connects" }
+    guard !report.condition.withholdsSilent else {
+      return "\(away), and was in Low Power Mode when it last was: silent pushes wait until it "
+        + "reports another state of its power"
+    }
+    guard !slot.isPaid, app.budget != .allowed, report.rides.remaining == 0,
+      let next = report.rides.next
+    else { return "\(away); it goes when the phone connects" }
+    return "\(away); it goes when the phone connects after \(next.text(at: now)), as it has "
+      + "connected too often to carry it before, or by its budget: \(budgets)"
+  }
+
+  private var inFlight: String {
+    let full = "\(report.inFlight) pushes are on their way to the phone, the most at once; "
+    guard isSilent, !slot.isPaid, case .held(let until, let limit) = app.budget else {
+      return full + "it goes when the phone acknowledges one"
+    }
+    guard limit != .lowPowerMode else {
+      return full + "and silent ones wait while the phone is in Low Power Mode"
+    }
+    return full + "when the phone acknowledges one, its budget decides: \(budgets); "
+      + "or it goes along with \(carriers(until))"
+  }
+
+  private func lowPriority(_ until: Instant?) -> String {
+    let latest = min(until ?? .never, report.keepAliveAt ?? .never).text(at: now)
+    return "a push of low priority waits while the phone is in Low Power Mode with its screen off; "
+      + "it goes with the phone's next line or the next push of priority 10, at \(latest) at the "
+      + "latest"
+  }
+}
+
+extension PushLimit {
+  /// Why the phone does not run the app yet (docs/PROTOCOL.md, "Lines up").
+  package var text: String {
+    switch self {
+    case .app: "it has woken the app as often as it lets it"
+    case .phone: "it has woken all apps together as often as it lets them"
+    case .firstUnlock: "it was not unlocked since it started"
+    case .lowPower: "it is in Low Power Mode"
+    case .energyBudget: "the day's energy is used up, and it waits for the charger"
+    case .dataBudget: "the day's data is used up, and it waits for the charger"
+    }
+  }
+}

@@ -1,0 +1,207 @@
+import AdminAPI
+import FoundationEssentials
+import HTTPTypes
+import Hummingbird
+import Primitives
+import RelayCore
+import RelayRequests
+import RelayServer
+import RelaySetup
+
+/// The journal of requests, as providers sent them.
+struct RequestRoutes {
+  let relay: Relay
+  let epoch: Epoch
+  let configuration: RelayConfiguration
+
+  func add(to router: Router<AdminContext>) {
+    router.get("/v1/requests") { request, _ in try Response(json: try await page(request)) }
+    router.get("/v1/requests.har") { request, _ in
+      let found = try await find(request)
+      let archive = HARFile(
+        found.value.reversed().map { ($0, url(of: $0)) }, version: Version.number)
+      return try Response(json: archive)
+    }
+    router.get("/v1/requests/:id") { _, context in
+      let (request, missing) = try await request(named: context.parameters.get("id") ?? "")
+      return try Response(json: Lacking(await status(of: request), missing))
+    }
+    router.post("/v1/requests/:id/resend") { _, context in
+      let (request, _) = try await request(named: context.parameters.get("id") ?? "")
+      return try Response(
+        json: try await PushRoutes(relay: relay).push(try PushWish(again: request)))
+    }
+    router.delete("/v1/requests") { request, _ in
+      let missing = await relay.forgetRequests(try await match(request))
+      guard missing.isEmpty else { throw Refusal(missing) }
+      return Response(status: .noContent)
+    }
+  }
+
+  static let notKept = Refusal.missing(
+    "RequestsNotKept",
+    "the relay keeps no requests: serve --keep-requests 16 (megabytes), or keepRequests in its file"
+  )
+
+  private func find(_ request: Request) async throws -> Found<[SentRequest]> {
+    await relay.requests(try await match(request), limit: try request.limit() + 1)
+  }
+
+  private func page(_ request: Request) async throws -> Lacking<RequestList> {
+    let limit = try request.limit()
+    let cursor = epoch.listCursor(relay.now)
+    let found = try await find(request)
+    let kept = await relay.keptRequests()
+    return Lacking(
+      RequestList(
+        cursor: cursor, hasMore: found.value.count > limit,
+        kept: .init(
+          bytes: kept.bytes, limitBytes: configuration.keepRequests, count: kept.count),
+        requests: found.value.prefix(limit).map { RequestStatus($0) }),
+      found.missing)
+  }
+
+  /// The requests that the query's parameters mean.
+  private func match(_ request: Request) async throws -> RequestMatch {
+    guard relay.keepsRequests else { throw Self.notKept }
+    var match = RequestMatch()
+    match.topic = request.parameter("topic")
+    match.pushType = request.parameter("pushType")
+    match.reason = request.parameter("reason")
+    match.status = try Refusal.read(
+      request.parameter("status"), "status", "is an HTTP status such as 400"
+    ) { Int($0) }
+    match.payload = request.parameters("payload").map { PayloadCondition($0) }
+    match.since = try request.parameter("since").map { try epoch.moment($0) }
+    if let token = try Refusal.token(request.parameter("token")) { match.tokens = [token] }
+    if let device = try Refusal.device(request.parameter("device")) {
+      match.tokens = try await Self.tokens(of: device, relay)
+    }
+    return match
+  }
+
+  static func tokens(of device: DeviceID, _ relay: Relay) async throws -> [DeviceToken] {
+    guard let report = try await relay.report(of: device) else { throw DeviceRoutes.unknown }
+    return report.apps.map(\.token)
+  }
+
+  private func request(named text: String) async throws -> (SentRequest, Missing) {
+    guard relay.keepsRequests else { throw Self.notKept }
+    guard let id = UniqueID(text) else {
+      throw Refusal(400, "BadId", "a request's id is a UUID: apns-id or apns-unique-id")
+    }
+    var match = RequestMatch()
+    match.id = id
+    let found = await relay.requests(match, limit: 1)
+    guard let request = found.value.first else {
+      guard found.missing.isEmpty else { throw Refusal(found.missing) }
+      throw Refusal.missing(
+        "UnknownRequest", "no such request is kept: only the newest are, up to keepRequests")
+    }
+    return (request, found.missing)
+  }
+
+  /// The request of a notification, if it is kept.
+  static func status(of id: UniqueID, _ relay: Relay) async -> RequestStatus? {
+    guard relay.keepsRequests else { return nil }
+    var match = RequestMatch()
+    match.id = id
+    return await relay.requests(match, limit: 1).value.first.map { RequestStatus($0) }
+  }
+
+  private func status(of request: SentRequest) async -> RequestStatus {
+    var status = RequestStatus(request)
+    status.curl = CurlCommand(configuration, provider: provider).text(of: request)
+    return status
+  }
+
+  /// Where providers reach this relay.
+  private var provider: String {
+    var endpoint = relay.addresses?.provider ?? configuration.provider
+    if endpoint.host == "0.0.0.0" || endpoint.host == "::" { endpoint.host = "localhost" }
+    return endpoint.description
+  }
+
+  private func url(of request: SentRequest) -> String {
+    let scheme = configuration.plaintext ? "http" : "https"
+    let path = request.header(":path") ?? "/3/device/\(request.token?.hexadecimal ?? "")"
+    return "\(scheme)://\(request.header(":authority") ?? provider)\(path)"
+  }
+}
+
+/// A command for a shell that sends a request again to this relay.
+struct CurlCommand {
+  let configuration: RelayConfiguration
+  let provider: String
+
+  init(_ configuration: RelayConfiguration, provider: String) {
+    (self.configuration, self.provider) = (configuration, provider)
+  }
+
+  /// Fields that curl makes itself, or that must be new.
+  private static let left: Set<String> = [
+    "authorization", "content-length", "apns-id", "host", "user-agent", "accept",
+  ]
+
+  func text(of request: SentRequest) -> String {
+    let state = Self.absolute(configuration.state)
+    var words = ["curl"]
+    if configuration.plaintext {
+      words.append("--http2-prior-knowledge")
+    } else {
+      words += ["--http2", "--cacert", Self.quoted(state + "/ca.pem")]
+    }
+    if configuration.auth == .token {
+      let command = Self.quoted(CommandLine.arguments.first ?? "pushrelay")
+      let topic = request.topic.map { " --topic \(Self.quoted($0))" } ?? ""
+      words += [
+        "--header",
+        "\"authorization: bearer $(\(command) jwt --state \(Self.quoted(state))\(topic))\"",
+      ]
+    }
+    var headers = request.headers.filter {
+      !$0.name.hasPrefix(":") && !Self.left.contains($0.name)
+    }
+    if headers.isEmpty, let notification = request.notification {
+      headers = [
+        ("apns-topic", notification.topic.description),
+        ("apns-push-type", notification.pushType.wireName),
+        ("apns-priority", "\(notification.priority.rawValue)"),
+      ]
+    }
+    for header in headers { words += ["--header", Self.quoted("\(header.name): \(header.value)")] }
+    words += ["--data-binary", Self.quoted(String(decoding: request.body, as: UTF8.self))]
+    let scheme = configuration.plaintext ? "http" : "https"
+    let path = request.header(":path") ?? "/3/device/\(request.token?.hexadecimal ?? "")"
+    words.append(Self.quoted("\(scheme)://\(provider)\(path)"))
+    return words.joined(separator: " ")
+  }
+
+  /// For a shell (POSIX.1-2024, Shell Command Language, "Single-Quotes").
+  private static func quoted(_ text: String) -> String {
+    "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
+      + "'"
+  }
+
+  private static func absolute(_ path: String) -> String {
+    path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
+  }
+}
+
+extension PushWish {
+  /// The same push with an id of its own: with the same it would be a repetition.
+  init(again request: SentRequest) throws {
+    guard let token = request.token else {
+      throw Refusal.conflict(
+        "NoToken", "the request names no device token: it cannot be sent again")
+    }
+    self.init(to: token.hexadecimal, topic: request.topic)
+    draft.payload = request.body
+    draft.headers = request.headers.filter { !$0.name.hasPrefix(":") && $0.name != "apns-id" }
+    guard draft.headers.isEmpty, let notification = request.notification else { return }
+    draft.headers = [
+      ("apns-push-type", notification.pushType.wireName),
+      ("apns-priority", "\(notification.priority.rawValue)"),
+    ]
+  }
+}

@@ -1,0 +1,113 @@
+package import DeviceModel
+package import Primitives
+import RelayCore
+
+/// How a simulated phone is, as it knows itself: the answer to `GET /v1/devices/{id}/phone`. Times
+/// are UNIX milliseconds.
+package struct PhoneState: Codable, Equatable, Sendable {
+  /// What an app was last run for in the background.
+  package struct Run: Codable, Equatable, Sendable {
+    package var began: Int64
+    /// Such as `push 3` or `fetch, scheduled`.
+    package var cause: String
+    package var uniqueId: String?
+    package var ended: Int64?
+    /// Such as `newData`, or why its process ended.
+    package var outcome: String?
+  }
+
+  /// What is left of a day's energy (millijoules) or cellular data (bytes) for background work.
+  package struct Budget: Codable, Equatable, Sendable {
+    package var left: Int64
+    package var perDay: Int64
+
+    init(_ budget: DeviceModel.Budget, at now: Instant) {
+      (left, perDay) = (budget.level(at: now), budget.perDay)
+    }
+  }
+
+  package struct App: Codable, Equatable, Sendable {
+    package var app: String
+    package var version: String
+    /// An `AppState`.
+    package var state: AppState
+    package var badge: Int
+    package var refresh: Bool
+    /// Why the system would not run it in the background now.
+    package var refused: String?
+    package var energy: Budget
+    package var data: Budget
+    /// When the next silent push may wake it; in the past for at once.
+    package var nextSilent: Int64
+    package var lastRun: Run?
+  }
+
+  package struct Banner: Codable, Equatable, Sendable {
+    package var app: String
+    package var text: String
+    package var at: Int64
+    package var contentReady: Bool
+  }
+
+  package var phone: String
+  package var time: Int64
+  /// `connected`, `connecting` or `away`.
+  package var link: String
+  package var network: Network
+  /// `off`, `asleep` or `awake`.
+  package var processor: String
+  /// `beforeFirstUnlock`, `locked` or `unlocked`.
+  package var lock: String
+  package var charging: Bool
+  package var lowPower: Bool
+  package var refresh: Bool
+  package var foreground: String?
+  package var energy: Budget
+  package var data: Budget
+  package var apps: [App]
+  /// The newest `shownBanners`, newest last.
+  package var banners: [Banner]
+
+  private static let shownBanners = 50
+  private static let shownCharacters = 500
+
+  init(_ simulation: Simulation, phone number: Int, _ runs: [Int32: Run]) {
+    let entry = simulation.phones[number]
+    let (model, now) = (entry.model, simulation.instant)
+    func name(_ app: AppID) -> String { model[app]?.definition.name ?? "" }
+    phone = entry.name
+    time = now.milliseconds
+    link =
+      switch entry.link {
+      case .down: "away"
+      case .connecting: "connecting"
+      case .live: "connected"
+      }
+    network = model.network
+    processor =
+      switch model.wakefulness {
+      case .off: "off"
+      case .asleep: "asleep"
+      case .awake: "awake"
+      }
+    lock = model.lock.rawValue
+    (charging, lowPower, refresh) = (model.isCharging, model.isLowPower, model.isRefreshOn)
+    foreground = model.foreground.map(name)
+    energy = Budget(model.energy, at: now)
+    data = Budget(model.data, at: now)
+    apps = model.apps.map { app in
+      App(
+        app: app.definition.name, version: app.definition.version, state: app.state,
+        badge: app.badge, refresh: app.isRefreshOn,
+        refused: model.backgroundRefusal(of: app.id)?.rawValue,
+        energy: Budget(app.energy, at: now), data: Budget(app.data, at: now),
+        nextSilent: model.nextSilent(of: app.id).milliseconds,
+        lastRun: runs[entry.apps[app.id.number]])
+    }
+    banners = model.banners.banners.suffix(Self.shownBanners).map { banner in
+      Banner(
+        app: name(banner.app), text: String(banner.text.prefix(Self.shownCharacters)),
+        at: banner.at.milliseconds, contentReady: banner.isContentReady)
+    }
+  }
+}

@@ -1,0 +1,113 @@
+import DeviceLink
+import DeviceSimulator
+import FoundationEssentials
+import Primitives
+import RelayClient
+import RelayCore
+
+/// What a phone is told to do over the relay (docs/PROTOCOL.md, "Orders").
+struct OrderBook {
+  /// Of the last stream.
+  var identity: DeviceIdentity?
+  /// Reads the phone's stream of orders; it is there without coverage, too.
+  var task: Task<Void, Never>?
+  /// What has happened since the order that is being carried out.
+  var lines: [String]?
+  /// Resumed when the link that the order has opened stands, or has failed.
+  var awaitsLink: CheckedContinuation<Void, Never>?
+
+  /// The most that an answer tells, in bytes; the rest is counted.
+  static let toldBytes = Limits.orderAnswerBytes / 4
+}
+
+extension PhoneDriver {
+  /// Opens the phone's stream of orders, if it has none. A relay that is older, or in production,
+  /// has no such path.
+  func takeOrders(_ phone: Int) {
+    guard phones[phone].orders.task == nil, ending == nil,
+      let identity = phones[phone].orders.identity
+    else { return }
+    phones[phone].orders.task = Task {
+      let wasOpen = await readOrders(phone, as: identity)
+      phones[phone].orders.task = nil
+      // The link may have been quicker to come back.
+      if wasOpen, phones[phone].lines != nil { takeOrders(phone) }
+    }
+  }
+
+  /// Returns whether the stream was open.
+  private nonisolated func readOrders(_ phone: Int, as identity: DeviceIdentity) async -> Bool {
+    guard let client = try? await pool.client(for: phone),
+      let stream = try? await DeviceAPI(client).openStream("orders", of: identity)
+    else { return false }
+    try? await withTaskCancellationHandler {
+      for try await line in stream.lines {
+        guard let order = OrderLine(line.span) else { continue }
+        var bytes: [UInt8] = []
+        await perform(order, phone).write(to: &bytes)
+        try await stream.write(bytes)
+      }
+      stream.finish()
+    } onCancel: {
+      stream.cancel()
+    }
+    return true
+  }
+
+  private func perform(_ line: OrderLine, _ phone: Int) async -> DoneLine {
+    if clock != nil { moveClock(to: line.time.milliseconds) } else { settle() }
+    guard ending == nil else { return DoneLine(number: line.number, .failed("it is over")) }
+    guard let order = line.order else {
+      return answer(line, simulation.state(of: phone))
+    }
+    phones[phone].orders.lines = []
+    defer { phones[phone].orders.lines = nil }
+    let session = phones[phone].session
+    do {
+      try simulation.perform(order: order, of: phone, at: now)
+    } catch {
+      return DoneLine(number: line.number, .failed("\(error)"))
+    }
+    settle()
+    // Done means that what comes next finds the phone there.
+    if phones[phone].session != session, phones[phone].task != nil, ending == nil {
+      await withCheckedContinuation { phones[phone].orders.awaitsLink = $0 }
+    }
+    return answer(line, ["lines": Self.bounded(phones[phone].orders.lines ?? [])])
+  }
+
+  private func answer(_ line: OrderLine, _ told: some Encodable) -> DoneLine {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    let json = (try? encoder.encode(told)).map(Array.init) ?? Array("{}".utf8)
+    guard json.count < Limits.orderAnswerBytes / 2 else {
+      return DoneLine(number: line.number, .failed("the phone has more to tell than fits"))
+    }
+    return DoneLine(number: line.number, .told(json))
+  }
+
+  private static func bounded(_ lines: [String]) -> [String] {
+    var room = OrderBook.toldBytes
+    let told = lines.prefix { line in
+      room -= line.utf8.count
+      return room >= 0
+    }
+    let left = lines.count - told.count
+    return told + (left == 0 ? [] : ["and \(left) more"])
+  }
+
+  func noteForOrders(_ lines: [TraceLine]) {
+    for line in lines {
+      guard let phone = simulation.place(ofPhone: line.phone), phones[phone].orders.lines != nil,
+        let text = line.liveText(isVerbose: false)
+      else { continue }
+      phones[phone].orders.lines?.append(text)
+    }
+  }
+
+  func linkDecided(_ phone: Int) {
+    let waiting = phones[phone].orders.awaitsLink
+    phones[phone].orders.awaitsLink = nil
+    waiting?.resume()
+  }
+}

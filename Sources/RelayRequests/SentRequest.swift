@@ -1,0 +1,154 @@
+package import Primitives
+package import RelayCore
+
+/// A connection that requests come on, as far as people want to know. One object for all requests
+/// of a connection: a row of the journal costs a reference.
+package final class RequestSource: Sendable {
+  package enum Listener: UInt8, CaseIterable, Sendable {
+    case provider, binary, admin
+
+    package var name: String { "\(self)" }
+  }
+
+  /// The client has shown this of itself. Never the provider token.
+  package enum Proof: Hashable, Sendable {
+    /// The relay asks for none.
+    case none
+    case token(team: String, keyID: String)
+    /// The subject's name in a client certificate.
+    case certificate(String)
+  }
+
+  package let listener: Listener
+  /// Address and port of the client.
+  package let peer: String
+  package let isEncrypted: Bool
+  package let proof: Proof
+  /// The connection's number on its loop.
+  package let connection: UInt32
+
+  package init(
+    _ listener: Listener, peer: String, isEncrypted: Bool, _ proof: Proof, connection: UInt32
+  ) {
+    self.listener = listener
+    self.peer = peer
+    self.isEncrypted = isEncrypted
+    self.proof = proof
+    self.connection = connection
+  }
+}
+
+/// A request as it was sent, and what became of it.
+package struct SentRequest: Sendable {
+  package enum Content: Sendable {
+    /// Head and body are in order; it may be refused all the same.
+    case push(Notification, warnings: CaseSet<PayloadWarning>)
+    /// Its head or body is refused, or it never was complete.
+    case unusable(body: [UInt8])
+    /// Somebody wanted it forgotten.
+    case forgotten
+  }
+
+  package struct Answer: Hashable, Sendable {
+    package let answer: ProviderAnswer
+    package let after: Interval
+
+    package init(_ answer: ProviderAnswer, after: Interval) {
+      (self.answer, self.after) = (answer, after)
+    }
+  }
+
+  package let at: Instant
+  package let uniqueID: UniqueID
+  package let source: RequestSource
+  /// Its place among the requests of its connection, from 1.
+  package let ordinal: UInt32
+  /// The header fields, a line each, as `name: value`, without the provider token. In a push, the
+  /// values that differ from request to request are missing: `headers` has them.
+  package let fields: [UInt8]
+  package internal(set) var content: Content
+  /// The body's length as sent; nil for more than any push may have.
+  package internal(set) var bodyBytes: Int?
+  /// nil while it has none, or never.
+  package internal(set) var answer: Answer?
+
+  package init(
+    at moment: Instant, _ uniqueID: UniqueID, _ source: RequestSource, ordinal: UInt32,
+    fields: [UInt8], _ content: Content, bodyBytes: Int?, _ answer: Answer? = nil
+  ) {
+    at = moment
+    self.uniqueID = uniqueID
+    self.source = source
+    self.ordinal = ordinal
+    self.fields = fields
+    self.content = content
+    self.bodyBytes = bodyBytes
+    self.answer = answer
+  }
+
+  package var notification: Notification? {
+    if case .push(let notification, _) = content { notification } else { nil }
+  }
+
+  package var warnings: CaseSet<PayloadWarning> {
+    if case .push(_, let warnings) = content { warnings } else { CaseSet() }
+  }
+
+  package var body: [UInt8] {
+    switch content {
+    case .push(let notification, _): notification.payload
+    case .unusable(let body): body
+    case .forgotten: []
+    }
+  }
+
+  /// The payload, if it is JSON.
+  package var payload: JSONTree? { try? JSONTree.read(body) }
+
+  /// The header fields as they came, in order.
+  package var headers: [(name: String, value: String)] {
+    fields.split(separator: UInt8(ascii: "\n")).map { line in
+      // A pseudo-header's name begins with a colon.
+      let end = line.dropFirst().firstIndex(of: UInt8(ascii: ":")) ?? line.endIndex
+      let name = String(decoding: line[..<end], as: UTF8.self)
+      return (
+        name, ownValue(of: name) ?? String(decoding: line[end...].dropFirst(2), as: UTF8.self)
+      )
+    }
+  }
+
+  package func header(_ name: String) -> String? { headers.last { $0.name == name }?.value }
+
+  private func ownValue(of name: String) -> String? {
+    guard let notification else { return nil }
+    return switch name {
+    case FieldName.path.wireName: "/3/device/\(notification.token.hexadecimal)"
+    case FieldName.apnsID.wireName: notification.apnsID.description
+    case FieldName.contentLength.wireName: bodyBytes.map { String($0) }
+    default: nil
+    }
+  }
+
+  package var topic: String? { notification?.topic.description ?? header("apns-topic") }
+
+  package var token: DeviceToken? {
+    if let notification { return notification.token }
+    return header(FieldName.path.wireName).flatMap { path in
+      DeviceToken(hexadecimal: String(path.dropFirst("/3/device/".count)))
+    }
+  }
+
+  package var pushType: String? { notification?.pushType.wireName ?? header("apns-push-type") }
+
+  /// The provider's id for it, or the relay's if it gave none.
+  package var apnsID: UniqueID {
+    notification?.apnsID ?? header("apns-id").flatMap { UniqueID($0) } ?? uniqueID
+  }
+
+  package var isForgotten: Bool { if case .forgotten = content { true } else { false } }
+}
+
+extension ProviderAnswer {
+  /// The HTTP status.
+  package var status: Int { rejection.map { Int($0.status) } ?? 200 }
+}

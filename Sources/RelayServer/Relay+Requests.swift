@@ -1,0 +1,157 @@
+import Primitives
+import RelayCore
+package import RelayRecording
+package import RelayRequests
+import RelaySetup
+
+/// The journal of requests, for people; each loop has a part of it.
+extension Relay {
+  package var keepsRequests: Bool { configuration.keepRequests > 0 }
+
+  /// The newest requests that match, newest first.
+  ///
+  /// - Parameter orNearest: when none matches, the one that differs least.
+  package func requests(
+    _ match: RequestMatch, limit: Int, orNearest: Bool = false
+  ) async -> Found<[SentRequest]> {
+    let found = await inbox.askAll(
+      NodeQuestions.requests, RequestWish(match: match, limit: limit, orNearest: orNearest))
+    let requests = found.value.joined().sorted { $0.at > $1.at }
+    let matching = requests.filter { match.differences(of: $0).isEmpty }
+    let nearest = orNearest && matching.isEmpty ? match.nearest(requests).map { [$0] } : nil
+    return Found(value: Array((nearest ?? matching).prefix(limit)), missing: found.missing)
+  }
+
+  /// Bytes and number of the requests that this node keeps.
+  package func keptRequests() async -> (bytes: Int, count: Int) {
+    let parts = await inbox.loops?.onEach { runner in
+      [runner.history.requests?.bytes ?? 0, runner.history.requests?.count ?? 0]
+    }
+    return (parts ?? []).reduce(into: (0, 0)) { ($0.0, $0.1) = ($0.0 + $1[0], $0.1 + $1[1]) }
+  }
+
+  package func forgetRequests(_ match: RequestMatch) async -> Missing {
+    await inbox.askAll(NodeQuestions.forgetRequests, match).missing
+  }
+}
+
+struct RequestWish: Sendable {
+  var match = RequestMatch()
+  var limit = 0
+  var orNearest = false
+}
+
+extension NodeQuestions {
+  /// Rows looked at in one turn of a loop.
+  private static let turnRows = 512
+  /// The newest rows of a loop that are looked at for the nearest.
+  private static let nearestRows = 4096
+
+  static let requests = NodeQuestion(17) { (node, wish: RequestWish) -> [SentRequest] in
+    var found: [SentRequest] = []
+    var others: [SentRequest] = []
+    for loop in 0..<node.loops.count {
+      var (next, count, looked): (UInt64?, Int, Int) = (nil, 0, 0)
+      repeat {
+        let before = next
+        // Only references leave the loop; what they say is read here.
+        let page = await node.loops.ask(loop) { runner in
+          runner.history.requests?.rows(before: before, limit: turnRows)
+        }
+        guard let page = page ?? nil else { break }
+        let matching = page.rows.filter { wish.match.differences(of: $0).isEmpty }
+        if wish.orNearest, looked < nearestRows {
+          others += wish.match.nearest(page.rows).map { [$0] } ?? []
+        }
+        found += matching.prefix(wish.limit - count)
+        (next, count, looked) = (page.next, count + matching.count, looked + page.rows.count)
+      } while next != nil && count < wish.limit
+    }
+    return found.isEmpty ? others : found
+  }
+
+  static let forgetRequests = NodeQuestion(18) { (node, match: RequestMatch) -> Bool in
+    _ = await node.loops.onEach { runner in
+      runner.history.requests?.forget { match.differences(of: $0).isEmpty }
+    }
+    return true
+  }
+}
+
+extension RequestWish: Composite {
+  static let fields = Fields(of: Self(), \.match, \.limit, \.orNearest)
+}
+
+extension RequestMatch: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(id, topic, tokens, pushType, status, reason, since)
+    writer.put(headers.flatMap { [$0.name, $0.value] }, payload.map(\.text))
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self.init()
+    id = try reader.read()
+    topic = try reader.read()
+    tokens = try reader.read()
+    pushType = try reader.read()
+    status = try reader.read()
+    reason = try reader.read()
+    since = try reader.read()
+    let fields = try reader.read([String].self)
+    guard fields.count.isMultiple(of: 2) else { throw reader.invalid(Self.self) }
+    headers = stride(from: 0, to: fields.count, by: 2).map { (fields[$0], fields[$0 + 1]) }
+    payload = try reader.read([String].self).map { PayloadCondition($0) }
+  }
+}
+
+extension RequestSource.Listener: BinaryCodable {}
+
+extension SentRequest: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    writer.put(at, uniqueID, source.listener, source.peer, source.isEncrypted, source.connection)
+    switch source.proof {
+    case .none: writer.put([String]())
+    case .token(let team, let keyID): writer.put([team, keyID])
+    case .certificate(let name): writer.put([name])
+    }
+    writer.put(ordinal, fields, bodyBytes, answer?.answer, answer?.after)
+    switch content {
+    case .push(let notification, let warnings):
+      writer.put(tag: 1, notification)
+      writer.put(warnings.members.map(\.rawValue))
+    case .unusable(let body): writer.put(tag: 2, body)
+    case .forgotten: writer.put(tag: 2, [UInt8]())
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    let (moment, uniqueID): (Instant, UniqueID) = (try reader.read(), try reader.read())
+    let listener: RequestSource.Listener = try reader.read()
+    let (peer, isEncrypted): (String, Bool) = (try reader.read(), try reader.read())
+    let connection: UInt32 = try reader.read()
+    let names = try reader.read([String].self)
+    let proof: RequestSource.Proof =
+      switch names.count {
+      case 2: .token(team: names[0], keyID: names[1])
+      case 1: .certificate(names[0])
+      default: .none
+      }
+    let source = RequestSource(
+      listener, peer: peer, isEncrypted: isEncrypted, proof, connection: connection)
+    let ordinal: UInt32 = try reader.read()
+    let (fields, bodyBytes): ([UInt8], Int?) = (try reader.read(), try reader.read())
+    let (answer, after): (ProviderAnswer?, Interval?) = (try reader.read(), try reader.read())
+    let content: Content
+    switch try reader.byte() {
+    case 1:
+      let notification: Notification = try reader.read()
+      content = .push(notification, warnings: try PushNote.warnings(from: &reader))
+    case 2: content = .unusable(body: try reader.read())
+    default: throw reader.invalid(Self.self)
+    }
+    self.init(
+      at: moment, uniqueID, source, ordinal: ordinal, fields: fields, content,
+      bodyBytes: bodyBytes,
+      answer.flatMap { answer in after.map { Answer(answer, after: $0) } })
+  }
+}

@@ -1,0 +1,112 @@
+import Cockpit
+import FoundationEssentials
+import Logging
+import Primitives
+import ProviderCredentials
+import RelayServer
+import RelaySetup
+import Synchronization
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// `ready.json` in the state directory, there while a relay runs: where this machine reaches it.
+/// Secrets are named by their files.
+struct ReadyFile: Codable {
+  private let pid: Int32
+  private let version: String
+  let provider: String
+  let device: String
+  private let binary: String?
+  private let feedback: String?
+  /// The URL of the page.
+  let admin: String?
+  private let socket: String?
+  private let token: String?
+  let plaintext: Bool
+  private let ca: String?
+  private let clock: String
+  private let profile: String
+
+  init(
+    _ configuration: RelayConfiguration, _ addresses: Relay.Addresses,
+    admin: RelayConfiguration.Endpoint?
+  ) {
+    pid = ProcessInfo.processInfo.processIdentifier
+    version = Version.number
+    provider = Self.reachable(addresses.provider)
+    device = Self.reachable(addresses.device)
+    binary = addresses.legacy.map(Self.reachable)
+    feedback = addresses.feedback.map(Self.reachable)
+    self.admin = admin.map { "http://\(Self.reachable($0))" }
+    let state = configuration.state
+    // A reader may be in another directory.
+    let files = FileManager.default
+    let directory = state.hasPrefix("/") ? state : "\(files.currentDirectoryPath)/\(state)"
+    let hasSocket = files.fileExists(atPath: Cockpit.socketPath(state: state))
+    socket = hasSocket ? Cockpit.socketPath(state: directory) : nil
+    token = admin == nil ? nil : Cockpit.tokenPath(state: directory)
+    plaintext = configuration.plaintext
+    ca = plaintext ? nil : CertificateFiles(directory: directory).authorityCertificate
+    clock = configuration.clock.rawValue
+    profile = configuration.profile.rawValue
+  }
+
+  /// Keeps the file in the state directory until `work` has ended.
+  func keep(in state: String, _ logger: Logger, while work: () async throws -> Void) async throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    do {
+      let bytes = Array(try encoder.encode(self)) + [UInt8(ascii: "\n")]
+      try PrivateFile.write(bytes, to: Self.path(state))
+    } catch {
+      logger.warning("commands do not find this relay by its state directory: \(error)")
+    }
+    defer { try? FileManager.default.removeItem(atPath: Self.path(state)) }
+    try await work()
+  }
+
+  /// Reads the file of the relay that runs there; nil when none does. One that was killed has left
+  /// its file, which is told once.
+  static func read(_ state: String) -> ReadyFile? {
+    guard let bytes = PrivateFile.read(path(state)) else { return nil }
+    let file = try? JSONDecoder().decode(ReadyFile.self, from: Data(bytes))
+    if let file, file.isOfRunningProcess { return file }
+    if !wasTold.exchange(true, ordering: .relaxed) {
+      let who = file.map { ": process \($0.pid) is gone" } ?? " or of another version"
+      Console.log("\(path(state)) is of a relay that has ended\(who); trying the usual ports")
+    }
+    return nil
+  }
+
+  /// Removes what a killed relay has left, before this process has written its own. In a container
+  /// both have the same number.
+  static func removeStale(_ state: String) {
+    guard let bytes = PrivateFile.read(path(state)) else { return }
+    let file = try? JSONDecoder().decode(ReadyFile.self, from: Data(bytes))
+    if let file, file.isOfRunningProcess, file.pid != ProcessInfo.processInfo.processIdentifier {
+      return
+    }
+    try? FileManager.default.removeItem(atPath: path(state))
+  }
+
+  private static let wasTold = Atomic(false)
+
+  private static func path(_ state: String) -> String { state + "/ready.json" }
+
+  /// Another user's process may not be asked, which says that it is there.
+  private var isOfRunningProcess: Bool { pid > 0 && (kill(pid, 0) == 0 || errno != ESRCH) }
+
+  /// A listener on all addresses is reached by the loopback one, which its certificate has.
+  private static func reachable(_ endpoint: RelayConfiguration.Endpoint) -> String {
+    var endpoint = endpoint
+    if endpoint.host == "0.0.0.0" { endpoint.host = "127.0.0.1" }
+    if endpoint.host == "::" { endpoint.host = "::1" }
+    return endpoint.description
+  }
+}

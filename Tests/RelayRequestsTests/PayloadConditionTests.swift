@@ -1,0 +1,63 @@
+import RelayCore
+import RelayRequests
+import Testing
+
+@Suite("Conditions on payloads") struct PayloadConditionTests {
+  private static let payload = #"""
+    {"aps":{"alert":{"title":"Hello \"you\"","loc-args":["a",7]},"badge":2,"sound":"x"},
+     "a.b":{"c=d":true},"id":9007199254740993,"none":null,"list":[1,{"k":[2.50]}]}
+    """#
+
+  private func difference(_ condition: String) throws -> String? {
+    PayloadCondition(condition).difference(in: try JSONTree.read(Array(Self.payload.utf8)))
+  }
+
+  @Test(arguments: [
+    "aps.badge=2", "aps.badge=2.0", "aps.alert", #"aps.alert.title=Hello "you""#,
+    #"aps.alert.title="Hello \"you\"""#, "aps.alert.title~HELLO", "aps.alert.loc-args.1=7",
+    #"aps.alert.loc-args=["a",7]"#, #"a\.b.c\=d=true"#, "id=9007199254740993", "none=null",
+    #"list.1={"k":[2.5]}"#, "~you", "~loc-args", "~900719", #"aps.alert~hello"#,
+  ])
+  func holds(condition: String) throws {
+    #expect(try difference(condition) == nil)
+  }
+
+  @Test(arguments: [
+    ("aps.badge=3", "aps.badge is 2, not 3"), ("aps.badge=\"2\"", "aps.badge is 2, not \"2\""),
+    ("aps.alert.title=Hello", #"aps.alert.title is "Hello \"you\"", not "Hello""#),
+    ("aps.category", "there is no aps.category"),
+    ("aps.sound.name=x", "there is no aps.sound.name"),
+    ("aps.sound~y", #"aps.sound is "x", without "y""#),
+    ("~nobody", #"nothing in it contains "nobody""#),
+    ("id=9007199254740992", "id is 9007199254740993, not 9007199254740992"),
+    ("aps.alert.loc-args.2", "there is no aps.alert.loc-args.2"),
+    ("aps.alert.loc-args.x", "there is no aps.alert.loc-args.x"),
+    ("list.1={\"k\":[2]}", #"list.1 is {"k":[2.50]}, not {"k":[2]}"#),
+  ])
+  func tellsTheDifference(condition: String, sentence: String) throws {
+    #expect(try difference(condition) == sentence)
+  }
+
+  @Test func aBodyThatIsNoJSONDiffers() {
+    #expect(PayloadCondition("a").difference(in: nil) == "its body is not JSON")
+  }
+
+  @Test func aLongValueIsCut() throws {
+    let tree = try JSONTree.read(Array(#"{"a":"\#(String(repeating: "x", count: 500))"}"#.utf8))
+    let difference = try #require(PayloadCondition("a=1").difference(in: tree))
+    #expect(difference.count < 110 && difference.hasSuffix("…, not 1"))
+  }
+
+  @Test(arguments: ["a", "a.b~c", #"a\.b=1"#, #"a\=b\~c=[1,"x"]"#, "~x=y", #"a="text""#])
+  func itsTextReadsAsTheSame(text: String) {
+    #expect(PayloadCondition(PayloadCondition(text).text).text == PayloadCondition(text).text)
+    #expect(PayloadCondition(text).text == text)
+  }
+
+  @Test(arguments: ["", "a\u{1}\n\"\\é😀"])
+  func aTextIsWrittenAsJSON(text: String) throws {
+    let tree = try #require(
+      JSONTree.reading(value: String(decoding: JSONTree(text: text).source, as: UTF8.self)))
+    #expect(tree.text == text)
+  }
+}

@@ -1,0 +1,116 @@
+import Primitives
+import RelayCore
+import Testing
+
+@testable import RelayRequests
+
+/// A connection, and requests on it.
+enum Sample {
+  static let source = RequestSource(
+    .provider, peer: "127.0.0.1:4000", isEncrypted: true, .token(team: "T", keyID: "K"),
+    connection: 7)
+
+  static func notification(_ number: UInt64, payload: String) throws -> Notification {
+    let token = try #require(DeviceToken(hexadecimal: String(repeating: "ab", count: 32)))
+    return Notification(
+      uniqueID: UniqueID(high: 0, low: number), apnsID: UniqueID(high: 1, low: number),
+      token: token, topic: try #require(Topic("com.example.app")), notificationClass: .visible,
+      pushType: .alert, priority: .immediate, wakesApp: false, collapseID: [], expiration: .once,
+      payload: Array(payload.utf8))
+  }
+
+  static func push(
+    _ number: UInt64, _ payload: String = #"{"aps":{"badge":2}}"#
+  ) throws -> SentRequest {
+    let notification = try notification(number, payload: payload)
+    return SentRequest(
+      at: Instant(milliseconds: Int64(number)), notification.uniqueID, source, ordinal: 1,
+      fields: Array(
+        ":method: POST\n:path: \napns-id: \ncontent-length: \napns-priority: 10\nx: a: b\n".utf8),
+      .push(notification, warnings: CaseSet()), bodyBytes: payload.utf8.count)
+  }
+
+  static func refused(_ number: UInt64, _ body: String = "") -> SentRequest {
+    SentRequest(
+      at: Instant(milliseconds: Int64(number)), UniqueID(high: 0, low: number), source, ordinal: 1,
+      fields: Array(":path: /3/device/zz\napns-topic: com.example.other\n".utf8),
+      .unusable(body: Array(body.utf8)), bodyBytes: body.utf8.count)
+  }
+}
+
+@Suite("Journal of requests") struct RequestJournalTests {
+  private func journal(_ limitBytes: Int = 1 << 20, _ paths: [String] = []) -> RequestJournal {
+    RequestJournal(limitBytes: limitBytes, Redaction(paths.map { PayloadPath($0) }))
+  }
+
+  @Test func theNewestComeFirstPageByPage() throws {
+    var journal = journal()
+    for number in 1...5 { #expect(journal.append(try Sample.push(UInt64(number))) == number) }
+    let first = journal.rows(before: nil, limit: 2)
+    #expect(first.rows.map(\.uniqueID.low) == [5, 4] && first.next == 4)
+    let second = journal.rows(before: first.next, limit: 2)
+    #expect(second.rows.map(\.uniqueID.low) == [3, 2] && second.next == 2)
+    let last = journal.rows(before: second.next, limit: 2)
+    #expect(last.rows.map(\.uniqueID.low) == [1] && last.next == nil)
+    #expect(journal.rows(before: 1, limit: 2).rows.isEmpty)
+    #expect(self.journal().rows(before: nil, limit: 9).rows.isEmpty)
+  }
+
+  @Test func itsBytesAreBoundedAndTheOldestGo() throws {
+    var journal = journal(20_000)
+    let long = #"{"a":"\#(String(repeating: "x", count: 1000))"}"#
+    for number in 1...100 { _ = journal.append(try Sample.push(UInt64(number), long)) }
+    #expect(journal.bytes <= 20_000 && (5...19).contains(journal.count))
+    #expect(journal.rows(before: nil, limit: 1).rows.first?.uniqueID.low == 100)
+    // The number of a row that has gone names nothing.
+    journal.answered(1, .init(.rejected(.badTopic), after: .zero))
+    #expect(journal.rows(before: nil, limit: 100).rows.allSatisfy { $0.answer == nil })
+    _ = journal.append(try Sample.push(101, String(repeating: "y", count: 50_000)))
+    #expect(journal.count == 0 && journal.bytes == 0)
+  }
+
+  @Test func anAnswerComesToItsRow() throws {
+    var journal = journal()
+    let row = journal.append(try Sample.push(1))
+    _ = journal.append(Sample.refused(2))
+    journal.answered(row, .init(.rejected(.badPriority), after: .milliseconds(3)))
+    let rows = journal.rows(before: nil, limit: 2).rows
+    #expect(rows[1].answer?.answer.status == 400 && rows[1].answer?.after == .milliseconds(3))
+    #expect(rows[0].answer == nil)
+  }
+
+  @Test func theBodyOfARefusedHeadComesLaterAndIsBounded() throws {
+    var journal = journal()
+    let row = journal.append(Sample.refused(1))
+    let before = journal.bytes
+    journal.received(Array("abc".utf8)[...], of: row)
+    journal.received(Array("def".utf8)[...], of: row)
+    #expect(journal.rows(before: nil, limit: 1).rows[0].body == Array("abcdef".utf8))
+    #expect(journal.bytes == before + 6)
+    journal.received([UInt8](repeating: 0, count: 1 << 20)[...], of: row)
+    let kept = try #require(journal.rows(before: nil, limit: 1).rows.first)
+    #expect(kept.body.count == 6 && kept.bodyBytes == 6 + 1 << 20)
+  }
+
+  @Test func whatIsForgottenIsGoneAndTheRestStays() throws {
+    var journal = journal()
+    for number in 1...3 { _ = journal.append(try Sample.push(UInt64(number))) }
+    let before = journal.bytes
+    journal.forget { $0.uniqueID.low == 2 }
+    #expect(journal.rows(before: nil, limit: 9).rows.map(\.uniqueID.low) == [3, 1])
+    #expect(journal.bytes < before)
+    journal.answered(3, .init(.accepted(uniqueID: UniqueID(high: 0, low: 3)), after: .zero))
+    #expect(journal.rows(before: nil, limit: 1).rows[0].answer?.answer.status == 200)
+  }
+
+  @Test func namedPlacesAreNeverKept() throws {
+    var journal = journal(1 << 20, ["aps.alert"])
+    _ = journal.append(try Sample.push(1, #"{"aps":{"alert":"secret","badge":1}}"#))
+    let row = journal.append(Sample.refused(2))
+    journal.received(Array(#"{"aps":{"alert":"secret"}}"#.utf8)[...], of: row)
+    let rows = journal.rows(before: nil, limit: 2).rows
+    #expect(rows[1].body == Array(#"{"aps":{"alert":"[text of 6]","badge":1}}"#.utf8))
+    // In parts nothing could be found in it.
+    #expect(rows[0].body.isEmpty && rows[0].bodyBytes == 26)
+  }
+}
