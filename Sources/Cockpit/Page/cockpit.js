@@ -201,6 +201,7 @@ async function loadNames() {
 function drawSide() {
 	const isPhone = view.phone && !view.push, drawing = h("div", isPhone ? drawPhone() : drawPush());
 	$("push").ariaLabel = isPhone ? "One phone" : "One push";
+	set($("views").lastElementChild, isPhone ? "Phone" : "Push");
 	if ($("push").firstElementChild?.isEqualNode(drawing)) return;
 	const focus = $("push").contains(document.activeElement) && document.activeElement.textContent;
 	set("push", drawing);
@@ -223,7 +224,7 @@ async function refreshPhones() {
 	} catch (error) {
 		page.phone = { apps: [], network: error.message };
 	}
-	dirty("phones", "lanes", "filters", "push");
+	dirty("phones", "lanes", "table", "push");
 	if (view.at) later("past", loadThen, 250);
 	redo(/compose/);
 }
@@ -251,10 +252,10 @@ function phoneChosen() {
 function drawPhones() {
 	const slot = (apps, kind) => h("span", kind[0].toUpperCase(), apps.some((app) => app[kind]) ? h("b", "● ") : "· ");
 	$("everyone").ariaCurrent = view.phone ? null : "true";
-	$("everyone").href = urlOf({ phone: "" });
+	$("everyone").href = urlOf({ phone: "", zoom: "" });
 	reconcile($("phone-list"), phones, ({ device }) => device, () => h("a.phone"), (node, phone) => {
 		const { device } = phone, then = view.at ? listed.get(device) : phone, { apps = [], connected, network, power } = then ?? {}, shows = JSON.stringify([then, phone.name, view.at]);
-		node.href = urlOf({ phone: device, push: "" });
+		node.href = urlOf({ phone: device, push: "", zoom: "" });
 		node.ariaCurrent = isChosen(phone) ? "true" : null;
 		if (node.shows === shows) return;
 		node.shows = shows;
@@ -370,7 +371,7 @@ document.onvisibilitychange = resume;
 // Refusals name no app; the requests that are kept do.
 async function loadRefused() {
 	for (const refusal of (await get("/v1/refusals", { limit: 100 })).refusals.reverse()) addRefusal(refusal);
-	for (const sent of await requestsOf({ limit: 100 })) known.lives.get(sent.uniqueId)?.refusal && addRequest(sent);
+	for (const sent of await requestsOf({ limit: started ? 20 : 100 })) known.lives.get(sent.uniqueId)?.refusal && addRequest(sent);
 	dirty("lanes", "table");
 }
 async function loadHistory(device) {
@@ -409,7 +410,6 @@ async function start() {
 		return setTimeout(start, 3000);
 	}
 	started = true;
-	body.classList.add("started");
 	[resume, phoneChosen, loadPush].map(attempt);
 }
 // The page asks for a token that it does not have, and says so when the one it has is wrong.

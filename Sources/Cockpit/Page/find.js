@@ -33,7 +33,7 @@ async function loadText(text) {
 	page.dirty("lanes", "table");
 }
 export function arrived() {
-	if (view.text) textTimer ??= setTimeout(() => ((textTimer = null), attempt(() => view.text && loadText(view.text))), 500);
+	if (view.text) textTimer ??= setTimeout(() => ((textTimer = null), attempt(() => view.text && loadText(view.text))), 2000);
 }
 
 // The filters as they are in the address.
@@ -62,7 +62,7 @@ $("clear").onclick = () => page.go(view.zoom ? { zoom: "" } : Object.fromEntries
 const field = $("find"), list = $("hits");
 let hits = [], active = -1, asked = 0, timer;
 
-const isId = (text) => /^[0-9a-f]{8}[0-9a-f-]*$/i.test(text);
+const isId = (text) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
 const aboutLife = (life) => joined(life.kind, shortTopic(life.topic), nameOf(life.device), STATES[stateOf(life)]);
 function alertOf({ payload, body = "" }) {
 	const alert = payload?.aps?.alert ?? {};

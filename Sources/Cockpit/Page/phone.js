@@ -123,8 +123,8 @@ function lockScreen(time, phone) {
 function card([{ life, t, aps, payload }, ...older], badges) {
 	const { title, subtitle, body } = texts(aps.alert), badge = badges.get(life.topic), level = aps["interruption-level"];
 	const notes = [soundOf(aps.sound), aps["thread-id"] && `thread ${aps["thread-id"]}`, aps.category && `category ${aps.category}`, level && level !== "active" && level, aps["content-available"] === 1 && "wakes the app"].filter(Boolean);
-	return h("p.card", { "data-push": life.uniqueId }, h("small", h("span", shortTopic(life.topic), badge != null && h("b.badge", { title: "badge" }, number(badge))), h("span", hms(t, false))),
+	return h("p.card", { "data-push": life.uniqueId }, h("small", h("span", shortTopic(life.topic), badge != null && h("b.badge", { title: "badge" }, number(badge))), h("span", hms(t, false), " ", page.pushLink(life.uniqueId))),
 		title && h("strong", title), subtitle && h("em", subtitle), body && h("span", body),
-		!title && !body && h("span", payload ? (aps.badge != null ? `no text, badge ${aps.badge}` : "no alert") : [`Push `, page.pushLink(life.uniqueId), ", text not kept"]),
+		!title && !body && h("span", payload ? (aps.badge != null ? `no text, badge ${aps.badge}` : "no alert") : "text not kept"),
 		notes[0] && h("small.notes", notes.join(" · ")), older[0] && h("small.older", `${older.length} more ${aps["thread-id"] ? "in this thread" : `from ${shortTopic(life.topic)}`}: `, older.slice(0, 3).map(({ life }) => [page.pushLink(life.uniqueId), " "])));
 }
