@@ -102,6 +102,7 @@ const events = {
 		known.links.push(link);
 		if (known.links.length > 2000) known.links.splice(0, 500);
 		dirty("lanes");
+		if (isChosen(link) && link.what === "connected") later("own", loadPhone, 600);
 		changed(link);
 	},
 	policy({ policy, time }) {
@@ -203,9 +204,9 @@ function drawSide() {
 	$("push").ariaLabel = isPhone ? "One phone" : "One push";
 	set($("views").lastElementChild, isPhone ? "Phone" : "Push");
 	if ($("push").firstElementChild?.isEqualNode(drawing)) return;
-	const focus = $("push").contains(document.activeElement) && document.activeElement.textContent;
+	const nameOf = (node) => node.ariaLabel ?? node.textContent, focus = $("push").contains(document.activeElement) && nameOf(document.activeElement);
 	set("push", drawing);
-	if (focus) [...drawing.querySelectorAll("button, a, select")].find(({ textContent }) => textContent === focus)?.focus();
+	if (focus) [...drawing.querySelectorAll("button, a, select")].find((node) => nameOf(node) === focus)?.focus();
 }
 
 // Phones: the server searches and pages; one page of them is all that is ever here.
@@ -487,7 +488,8 @@ $("light").onclick = () => toggle("charts");
 $("span").onchange = ({ target }) => go({ span: target.value, zoom: "" }, true);
 $("axis").onchange = ({ target }) => go({ axis: target.value }, true);
 $("clock-more").onclick = () => $("clock-more").ariaExpanded = String(body.classList.toggle("clock-open"));
-$("search").onkeydown = (event) => event.key === "ArrowDown" && $("phone-list").firstElementChild?.focus();
+// A handler that answers false would take the key away.
+$("search").onkeydown = ({ key }) => void (key === "ArrowDown" && $("phone-list").firstElementChild?.focus());
 const turn = (to) => later("search", refreshPhones, 150, pages = to);
 $("search").oninput = () => turn([""]);
 $("page-back").onclick = () => turn(pages.slice(0, -1));

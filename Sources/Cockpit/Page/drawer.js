@@ -61,7 +61,7 @@ function compose(body) {
 		check();
 	}
 	body.oninput = check;
-	body.onkeydown = (event) => event.key === "Enter" && event.ctrlKey && attempt(() => send(1));
+	body.onkeydown = ({ key, ctrlKey }) => void (key === "Enter" && ctrlKey && attempt(() => send(1)));
 	body.append(h("div", fields.slice(0, 3)), h("div", h("div.row", button("Silent", () => pick("silent")), button("Alert", () => pick("visible"))), fields[3]),
 		h("div", says, h("div.row", button("Send", () => send(1)), button("Send 5", () => send(5))), answer));
 	pick("silent");

@@ -126,7 +126,7 @@ function choose({ go }) {
 	close();
 	page.go({ ...go, zoom: "", ...(go.push && { at: 0 }) }, false);
 	if (go.push) page.showView("push");
-	field.blur();
+	go.push ? $("push").focus() : field.blur();
 }
 field.oninput = () => {
 	clearTimeout(timer);

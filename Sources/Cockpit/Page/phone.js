@@ -11,8 +11,9 @@ export async function loadPhone() {
 	if (view.phone) await Promise.all([loadOwn(), loadPast(), loadTexts(view.phone)]);
 }
 export async function loadOwn() {
-	const { phone } = view, found = phone && await get(`/v1/devices/${phone}/phone`).catch(({ message }) => ({ message }));
-	if (view.phone !== phone || !phone) return;
+	// One that takes no orders is asked once.
+	const { phone } = view, found = phone && !refusal && await get(`/v1/devices/${phone}/phone`).catch(({ message }) => ({ message }));
+	if (view.phone !== phone || !found) return;
 	own = found.apps ? found : null;
 	refusal = found.message && `It cannot be told what to do: ${found.message}`;
 	page.dirty("push");
