@@ -204,9 +204,9 @@ function drawSide() {
 	$("push").ariaLabel = isPhone ? "One phone" : "One push";
 	set($("views").lastElementChild, isPhone ? "Phone" : "Push");
 	if ($("push").firstElementChild?.isEqualNode(drawing)) return;
-	const nameOf = (node) => node.ariaLabel ?? node.textContent, focus = $("push").contains(document.activeElement) && nameOf(document.activeElement);
+	const said = (node) => node.ariaLabel ?? node.textContent, focus = $("push").contains(document.activeElement) && said(document.activeElement);
 	set("push", drawing);
-	if (focus) [...drawing.querySelectorAll("button, a, select")].find((node) => nameOf(node) === focus)?.focus();
+	if (focus) [...drawing.querySelectorAll("button, a, select")].find((node) => said(node) === focus)?.focus();
 }
 
 // Phones: the server searches and pages; one page of them is all that is ever here.

@@ -104,7 +104,7 @@ function show(found, ...notes) {
 	set(list, hits.map((hit, index) => h(`div#hit-${index}`, { role: "option", onclick: () => choose(hit) }, h("small", hit.kind), h("b", hit.name), h("span.dim", hit.about))));
 	const note = notes.filter(Boolean).join(" ");
 	set("find-note", note);
-	$("find-box").classList.toggle("open", hits[0] || note);
+
 	list.hidden = !hits[0];
 	$("find-note").hidden = !note;
 	point(hits[0] ? 0 : -1);

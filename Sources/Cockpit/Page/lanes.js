@@ -144,7 +144,7 @@ function drawWide(view) {
 	const { entries, at, end, held, nextOf, untilOf, rideOf, phone, push, width, busy, span, zoom, axis: wish } = view, { from, to } = windowOf(view);
 	const right = width - 14, inside = zoom || wish === "order" && !span ? entries : entries.filter(({ t }) => t >= from && t <= to), lanes = Map.groupBy(inside, laneOf);
 	const byTime = axisByTime({ from, to, right, lanes, end }), isOrder = !!inside[0] && (!!zoom || wish === "order" || !wish && !span && (byTime.isTight || wasOrder && inside.length > 25));
-	const waits = [...new Set(held.flatMap((entry) => [untilOf(entry), rideOf(entry)]).filter((t) => t > end))].sort((a, b) => a - b).slice(0, 4);
+	const waits = [...new Set(held.flatMap((entry) => [untilOf(entry), rideOf(entry)]).filter((t) => t > end))].sort((a, b) => a - b).slice(0, phone ? 4 : 2);
 	const axis = isOrder ? axisByOrder({ inside, waits, right }) : byTime, { X } = axis, { put, block } = labels(width);
 	const [topics, more] = topicsOf(isOrder ? axis.columns.flatMap((column) => [...column.lanes?.values() ?? []]) : inside, phone, phone ? 12 : 7);
 	const back = s("g"), arcs = s("g"), marks = s("g"), rows = new Map(), places = new Map(), top = isOrder ? 32 : 20;
@@ -192,9 +192,10 @@ function drawWide(view) {
 		const x = next ? (places.get(next)?.[0] ?? right) - 9 : X(end), free = X(until);
 		back.append(line(waitKind(next), (places.get(entry)?.[0] ?? LEFT - 8) + 9, rowY, x, rowY));
 		if (next || !(until > end)) continue;
-		back.append(line("wait.ended", x, rowY, free - 8, rowY));
-		ghost(marks, put, { x: free, y: rowY, mark: "held", end, t: until, word: "may go", about: `${shortId(entry.life.uniqueId)}, if nothing takes it along before,` });
-		if (ride > end && ride < until) ghost(marks, put, { x: X(ride), y: rowY, mark: "ride", end, t: ride, word: "or rides", about: `${shortId(entry.life.uniqueId)} goes along with the keep-alive at the latest and` });
+		const hasRoom = (t) => t > end && (!isOrder || waits.includes(t));
+		back.append(line("wait.ended", x, rowY, hasRoom(until) ? free - 8 : right, rowY));
+		if (hasRoom(until)) ghost(marks, put, { x: free, y: rowY, mark: "held", end, t: until, word: "may go", about: `${shortId(entry.life.uniqueId)}, if nothing takes it along before,` });
+		if (hasRoom(ride) && ride < until) ghost(marks, put, { x: X(ride), y: rowY, mark: "ride", end, t: ride, word: "or rides", about: `${shortId(entry.life.uniqueId)} goes along with the keep-alive at the latest and` });
 	}
 	// Who is chosen has a name for certain; of the others the newest first.
 	const isMine = ({ items }) => items.some(({ life }) => life.uniqueId && life.uniqueId === push);
