@@ -670,6 +670,9 @@ class PageTests(unittest.TestCase):
         page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev")
         expect(page.locator("#about")).to_contain_text("1 phone, 1 connected")
         expect(page.locator("#search")).to_have_attribute("placeholder", "Search 1 phone")
+        page.click("#first")
+        expect(page.locator("#c-to")).to_have_value(server.relay.active[0].id)
+        page.keyboard.press("Escape")
         expect(page.locator("#phone-list a")).to_contain_text("anna")
         with server.relay.lock:
             anna = server.relay.active[0]
@@ -906,6 +909,7 @@ class PageTests(unittest.TestCase):
         self.assertIn('class="arc"', text)
         self.assertNotIn(self.token + '"', text)
         self.assertNotRegex(text, r'(src|href)="http')
+        self.assertEqual(page.evaluate("watched.violations"), [])
         exported = self.browser.new_context(java_script_enabled=False).new_page()
         self.addCleanup(exported.context.close)
         exported.goto(file.as_uri())

@@ -216,6 +216,7 @@ async function refreshPhones() {
 	try {
 		const found = await get("/v1/devices", { search: $("search").value.trim(), after: pages.at(-1), limit: 40 });
 		phones = found.devices;
+		[page.first] = phones;
 		for (const { device, name } of phones) keep(known.names, device, name ?? "", 2000);
 		more = found.hasMore && found.cursor;
 		page.phone = view.phone && (phones.find(isChosen) ?? await get(`/v1/devices/${view.phone}`));

@@ -67,9 +67,11 @@ function compose(body) {
 	pick("silent");
 	setTimeout(() => text.focus());
 	return () => {
-		if (!page.phone?.apps || told === view.phone) return;
-		told = to.value = view.phone;
-		app.value = page.phone.apps[0]?.topic ?? "";
+		// The chosen phone, else the first: what is there can be sent to at once.
+		const { device, apps } = page.phone || page.first || {};
+		if (!device || told === device || !view.phone && to.value) return;
+		told = to.value = device;
+		app.value = apps[0]?.topic ?? "";
 	};
 }
 
@@ -165,10 +167,11 @@ export function exportRun() {
 	const lanes = page.laneView(), all = lanes.entries.slice(-3000), title = `push-relay, ${day(lanes.now)} ${hms(lanes.now)}`;
 	const doc = document.implementation.createHTMLDocument(title);
 	doc.documentElement.lang = "en";
-	doc.head.append(h("meta", { charset: "utf-8" }), h("style", [...document.styleSheets[0].cssRules].map(({ cssText }) => cssText), "body{display:block;height:auto;margin:24px}"));
+	doc.head.append(h("meta", { charset: "utf-8" }));
+	const style = `<style>${[...document.styleSheets[0].cssRules].map(({ cssText }) => cssText).join("\n")} body{display:block;height:auto;margin:24px}</style></head>`;
 	doc.body.append(h("h1", title), h("p", `Policy ${page.overview.policy}. ${$("light").textContent}. Times are UTC.`),
 		h("div#lanes", drawLanes({ ...lanes, entries: all, width: 1360 })), $("legend").cloneNode(true),
 		h("table", h("tbody", all.toReversed().map((entry) => h("tr", [hms(entry.t), entry.life.uniqueId, entry.life.device, entry.life.topic, wordOf(entry), whyOf(entry)].map((text) => h("td", text)))))));
-	download("push-relay.html", "<!doctype html>\n" + doc.documentElement.outerHTML, "text/html");
+	download("push-relay.html", "<!doctype html>\n" + doc.documentElement.outerHTML.replace("</head>", () => style), "text/html");
 	toast("The run is saved as one HTML file");
 }
