@@ -25,6 +25,7 @@ extension SilentPolicy {
       perDevice: perDevice)
   }
 
+  /// A name, or that object.
   package init(json tree: JSONTree) throws(SilentPolicyError) {
     switch tree.value {
     case .text(let name): try self.init(named: name)
@@ -39,7 +40,7 @@ extension SilentPolicy {
     }
   }
 
-  /// A name, or that object as text.
+  /// The same as text: a name stands there without quotes.
   package init(text: String) throws(SilentPolicyError) {
     guard text.hasPrefix("{") else {
       try self.init(named: text)

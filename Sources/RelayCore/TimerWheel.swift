@@ -147,6 +147,7 @@ package struct TimerWheel: Sendable {
     return id
   }
 
+  /// nil for a timer that is not set.
   package func deadline(of id: TimerID) -> Instant? {
     id.exists ? Instant(milliseconds: nodes[Int(id)].deadline) : nil
   }

@@ -29,9 +29,10 @@ struct HostedPhones: Sendable {
   func run() async throws {
     guard let addresses = await addresses.first(where: { _ in true }) else { return }
     var command = command
-    command.device = addresses.device
+    var device = addresses.device
     // Where it listens on all addresses, this one is among them.
-    if ["0.0.0.0", "::"].contains(command.device.host) { command.device.host = "127.0.0.1" }
+    if ["0.0.0.0", "::"].contains(device.host) { device.host = "127.0.0.1" }
+    command.device = device
     try await PhonePlayer(command: command, given: scenario, isHosted: true).run()
   }
 }

@@ -49,8 +49,8 @@ struct PhonesCommand: AsyncParsableCommand {
     var seed: UInt64?
     @Option(help: "What a relay in production wants from new devices.")
     var enrolmentKey: String?
-    @Option(help: ArgumentHelp("The relay's device listener.", valueName: "host:port"))
-    var device = RelayConfiguration.Endpoint.localDevice
+    @Option(help: RelayConfiguration.Endpoint.help("device", port: 5223))
+    var device: RelayConfiguration.Endpoint?
     @Flag(help: "Print details too.")
     var verbose = false
     @Flag(help: "Print one JSON object a line.")
