@@ -1,10 +1,10 @@
 // What is looked at (which is the URL), the event stream, and what is drawn when.
 
-import { $, addChange, addLife, addRefusal, addRequest, addStep, api, attempt, button, hms, entries, get, h, keep, known, nameOf, number, pairs, whyOf, reconcile, request, requestsOf, s, set,
+import { $, addChange, addLife, addRefusal, addStep, api, attempt, button, hms, entries, get, h, keep, known, nameOf, number, pairs, whyOf, reconcile, request, s, set,
 	shortId, shortTopic, some, toast, wordOf } from "./kit.js";
 import { bars, drawLanes, icon, legend } from "./lanes.js";
 import { TOOLS, exportRun, showTool, titleOf, toggleRecording } from "./drawer.js";
-import { FILTERS, arrived, drawFilters, isFiltered, loadFiltered, passes } from "./find.js";
+import { FILTERS, arrived, drawFilters, isFiltered, loadFiltered, loadNames, loadRefused, passes } from "./find.js";
 import { drawPhone, gauge, loadListed, loadOwn, loadPast, loadPhone } from "./phone.js";
 import { drawPush, loadPush, pushChosen } from "./push.js";
 import { drawPolicies } from "./policy.js";
@@ -188,15 +188,8 @@ function drawTable() {
 		[[hms(t)], [uniqueId && pushLink(uniqueId)], [name], [app], [icon(mark), wordOf(entry)], [whyOf(entry)]].forEach((content, index) => row.cells[index].replaceChildren(...content));
 	});
 	if (past.length > most && most < 100) dirty("table");
-	later("names", loadNames, 600);
+	later("names", () => busy || loadNames(rows), 600);
 	dirty("filters");
-}
-// Lives have ids of phones; a person reads names. Asked for those in sight that are not known yet.
-async function loadNames() {
-	const unknown = [...new Set(rows.map(({ life }) => life.device))].filter((device) => device && !known.names.has(device)).slice(0, 12);
-	if (!unknown[0] || busy) return;
-	await Promise.all(unknown.map((device) => get(`/v1/devices/${device}`).catch(() => ({})).then(({ name = "" }) => keep(known.names, device, name, 2000))));
-	dirty("table", "lanes");
 }
 // The side: a push, else the chosen phone. What is the same keeps its nodes and their focus.
 function drawSide() {
@@ -370,12 +363,6 @@ document.onvisibilitychange = resume;
 
 // Starting.
 
-// Refusals name no app; the requests that are kept do.
-async function loadRefused() {
-	for (const refusal of (await get("/v1/refusals", { limit: 100 })).refusals.reverse()) addRefusal(refusal);
-	for (const sent of await requestsOf({ limit: started ? 20 : 100 })) known.lives.get(sent.uniqueId)?.refusal && addRequest(sent);
-	dirty("lanes", "table");
-}
 async function loadHistory(device) {
 	for (const life of (await get("/v1/notifications", { device, limit: 300 })).notifications.reverse()) {
 		await breathe();
@@ -399,7 +386,7 @@ async function load() {
 	showClock({ now: found.now, rate: found.rate, mode: found.clock });
 	page.policies = (await get("/v1/policy")).known;
 	await loadHistory();
-	await loadRefused();
+	await loadRefused(100);
 	await loadFiltered();
 	if (started) await Promise.all([refreshPhones(), loadClock(), loadPush()]);
 }

@@ -1,6 +1,6 @@
 // Finding: one field for pushes, phones, apps and texts of payloads; filters that stand in the address.
 
-import { $, STATES, addLife, addRequest, attempt, get, h, hms, joined, keep, known, nameOf, pairs, reconcile, requestsOf, set, shortId, shortTopic, some, stateOf } from "./kit.js";
+import { $, STATES, addLife, addRefusal, addRequest, attempt, get, h, hms, joined, keep, known, nameOf, pairs, reconcile, requestsOf, set, shortId, shortTopic, some, stateOf } from "./kit.js";
 import { page, view } from "./cockpit.js";
 
 export const FILTERS = ["app", "kind", "state", "status", "text"];
@@ -34,6 +34,20 @@ async function loadText(text) {
 }
 export function arrived() {
 	if (view.text) textTimer ??= setTimeout(() => ((textTimer = null), attempt(() => view.text && loadText(view.text))), 2000);
+}
+
+// Refusals name no app; the requests that are kept do.
+export async function loadRefused(most = 20) {
+	for (const refusal of (await get("/v1/refusals", { limit: 100 })).refusals.reverse()) addRefusal(refusal);
+	for (const sent of await requestsOf({ limit: most })) known.lives.get(sent.uniqueId)?.refusal && addRequest(sent);
+	page.dirty("lanes", "table");
+}
+// Lives have ids of phones; a person reads names. Asked for those in sight that are not known yet.
+export async function loadNames(rows) {
+	const unknown = [...new Set(rows.map(({ life }) => life.device))].filter((device) => device && !known.names.has(device)).slice(0, 12);
+	if (!unknown[0]) return;
+	await Promise.all(unknown.map((device) => get(`/v1/devices/${device}`).catch(() => ({})).then(({ name = "" }) => keep(known.names, device, name, 2000))));
+	page.dirty("table", "lanes");
 }
 
 // The filters as they are in the address.
