@@ -102,7 +102,7 @@ const events = {
 		known.links.push(link);
 		if (known.links.length > 2000) known.links.splice(0, 500);
 		dirty("lanes");
-		if (isChosen(link) && link.what === "connected") later("own", loadPhone, 600);
+		if (isChosen(link) && link.what === "connected") later("own", () => loadOwn(true), 600);
 		changed(link);
 	},
 	policy({ policy, time }) {

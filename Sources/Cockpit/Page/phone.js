@@ -10,11 +10,13 @@ export async function loadPhone() {
 	own = past = said = refusal = null;
 	if (view.phone) await Promise.all([loadOwn(), loadPast(), loadTexts(view.phone)]);
 }
-export async function loadOwn() {
+export async function loadOwn(again) {
+	if (again) refusal = null;
 	// One that takes no orders is asked once.
 	const { phone } = view, found = phone && !refusal && await get(`/v1/devices/${phone}/phone`).catch(({ message }) => ({ message }));
 	if (view.phone !== phone || !found) return;
 	own = found.apps ? found : null;
+	if (own && !known.names.get(phone)) keep(known.names, phone, own.phone, 2000);
 	refusal = found.message && `It cannot be told what to do: ${found.message}`;
 	page.dirty("push");
 }
@@ -44,7 +46,7 @@ async function loadTexts(device) {
 export function gauge({ remaining, burst, every, heldUntil, next = heldUntil, limit }, name = "") {
 	if (remaining == null) return h("span.dim", name && `${name} `, "no limit");
 	const time = view.at || page.now(), other = limit && !/budget/.test(limit) && limit.replaceAll("-", " ");
-	const text = joined(`${number(remaining)}${burst ? ` of ${number(burst)}` : ""} left`, next > time && `next ${hms(next)}`, next > time && every && `one in ${every}`, other);
+	const text = joined(`${number(remaining)}${burst ? ` of ${number(burst)}` : ""} left`, next > time && `next ${day(next) === day(time) ? "" : `${day(next)} `}${hms(next)}`, next > time && every && `one in ${every}`, other);
 	return h("span.gauge", { role: "img", "aria-label": `${name} budget: ${text}` }, name && `${name} `, Array.from({ length: Math.min(burst ?? remaining, 16) }, (_, index) => h(index < remaining ? "i.on" : "i")), ` ${text}`);
 }
 
@@ -68,7 +70,7 @@ function appRow({ topic, budget, visible, silent }, phone) {
 	const verbs = state === "uninstalled" ? [["Install again"]] : [["Open"], state !== "forceQuit" && ["Swipe away"], state === "foreground" && ["Leave"], /ground/.test(state) && ["Crash"], ["Uninstall"]];
 	return h("li", h("div.title", h("b", { title: topic }, short), state && h("span.dim", STATES[state] ?? state, badge ? `, badge ${number(badge)}` : "")), h("div", gauge(budget)),
 		(visible || silent) && h("div", slotWords(visible, "visible"), slotWords(silent, "silent")),
-		lastRun && h("div.dim", `last run ${hms(lastRun.began)} for ${lastRun.cause}: ${lastRun.outcome ?? (lastRun.ended ? "ended" : "still runs")}`), refused && h("div.warn", `not run in the background: ${refused}`),
+		lastRun && h("div.dim", `last run ${hms(lastRun.began)} for `, lastRun.uniqueId ? page.pushLink(lastRun.uniqueId) : lastRun.cause, `: ${lastRun.outcome ?? (lastRun.ended ? "ended" : "still runs")}`), refused && h("div.warn", `not run in the background: ${refused}`),
 		state && h("div.row", verbs.map((verb) => verb && button(verb[0], () => order(verb[0].toLowerCase(), verb[0] === "Leave" ? {} : { app: topic }), short))));
 }
 async function order(verb, more) {
