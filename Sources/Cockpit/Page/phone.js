@@ -18,7 +18,7 @@ export async function loadOwn(again) {
 	own = found.apps ? found : null;
 	if (own && !known.names.get(phone)) keep(known.names, phone, own.phone, 2000);
 	refusal = found.message && `It cannot be told what to do: ${found.message}`;
-	page.dirty("push");
+	page.dirty("push", "lanes", "table");
 }
 const stateOf = (device, at) => get("/v1/state", { device, at }).catch(({ reason, message }) => ({ reason, message }));
 export async function loadPast() {

@@ -29,7 +29,7 @@ export async function loadPush() {
 
 const link = (push, words) => push && [" ", page.pushLink(push, words)];
 function stepRow(step, index, all) {
-	const text = step.fault ? [icon("fault"), `${step.fault}: ${step.reason}`] : step.text.replace(STAMP, "$1").replace(step.replacedBy, "newer");
+	const text = step.fault ? [icon("fault"), `${step.fault}: ${step.reason}`] : step.text.replace(STAMP, "$1").replace(step.replacedBy, "newer").replace(`, with ${step.carriedBy}`, "");
 	return h("li", h("time", all[index - 1]?.time === step.time ? "" : hms(step.time)), h("span", text, link(step.carriedBy, "with "), link(step.replacedBy, "by ")));
 }
 // As of the moment that is looked at: what came later has not been said yet.
