@@ -48,6 +48,8 @@ package struct DeviceStatus: Codable, Equatable, Sendable {
   }
 
   package var device: String
+  /// For people.
+  package var name: String?
   package var connected: Bool
   package var power: String
   package var network: String
@@ -56,8 +58,9 @@ package struct DeviceStatus: Codable, Equatable, Sendable {
   package var budget: Budget
   package var apps: [App]
 
-  package init(_ report: DeviceReport) {
+  package init(_ report: DeviceReport, name: String? = nil) {
     device = report.device.description
+    self.name = name
     connected = report.isConnected
     power = report.condition.power.rawValue
     network = report.condition.network.rawValue
@@ -90,10 +93,10 @@ package struct DeviceList: Codable, Sendable {
   package var hasMore: Bool
   package var devices: [DeviceStatus]
 
-  package init(_ devices: [DeviceReport], cursor: String?) {
+  package init(_ devices: [DeviceStatus], cursor: String?) {
     self.cursor = cursor
     hasMore = cursor != nil
-    self.devices = devices.map(DeviceStatus.init)
+    self.devices = devices
   }
 }
 

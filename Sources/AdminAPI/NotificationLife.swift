@@ -79,6 +79,8 @@ package struct NotificationLife: Codable, Equatable, Sendable {
   package var traceparent: String?
   // Only in the admin API: providers are told nothing about devices.
   package var device: String?
+  /// The device's name.
+  package var phone: String?
   package var sentence: String?
   /// Of a held one, and of one that the phone lets wait.
   package var waits: Waits?

@@ -10,6 +10,7 @@ extension NotificationLife {
   init?(_ life: Relay.Life, _ report: DeviceReport? = nil, at now: Instant) {
     self.init(life.steps, warnings: life.note.warnings, traceParent: life.note.traceParent)
     device = life.device.description
+    phone = NamedDevices.name(of: life.device)
     token = report?.apps.first { $0.topic == life.topic }?.token.hexadecimal ?? ""
     if let held = report.flatMap({ HeldPush(life.uniqueID, in: $0, at: now) }) {
       (waits, sentence) = (held.waits, held.sentence)

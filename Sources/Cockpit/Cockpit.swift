@@ -179,6 +179,7 @@ package struct Cockpit: Service {
     let router = Router(context: AdminContext.self)
     let known = KnownRoutes()
     router.middlewares.add(Refusals(known: known))
+    router.middlewares.add(NamedDevices(relay: relay))
     if let guarded { router.middlewares.add(OwnPages(hosts: guarded.hosts)) }
     // These need no token. The router asks the guard about all routes added after it, however they
     // are spelled, and about unknown ones.
@@ -272,11 +273,15 @@ package enum AdminToken {
 /// and `GET /v1/notifications/{id}`, without HTTP.
 extension Cockpit {
   package func push(_ body: [UInt8]) async throws -> PushVerdict {
-    try await PushRoutes(relay: relay).push(try PushWish(body))
+    try await NamedDevices.with(relay) {
+      try await PushRoutes(relay: relay).push(try PushWish(body))
+    }
   }
 
   package func wait(_ body: [UInt8]) async throws -> WaitAnswer {
-    try await WaitRoutes(relay: relay, epoch: epoch).wait(try WaitWish(body))
+    try await NamedDevices.with(relay) {
+      try await WaitRoutes(relay: relay, epoch: epoch).wait(try WaitWish(body))
+    }
   }
 
   package func life(_ id: String) async throws -> NotificationLife {

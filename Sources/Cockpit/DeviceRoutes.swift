@@ -16,7 +16,7 @@ struct DeviceRoutes {
     router.get("/v1/devices/:id") { _, context in
       let id = try context.device()
       guard let report = try await relay.report(of: id) else { throw Self.unknown }
-      return try Response(json: DeviceStatus(report))
+      return try Response(json: DeviceStatus(named: report))
     }
     let actions: [(path: String, action: AdminAction)] = [
       ("connection", .disconnect), ("slots", .emptySlots(nil)), ("budget", .refillBudget(nil)),
@@ -80,7 +80,7 @@ struct DeviceRoutes {
         503, "TooManyPolicies",
         "at most \(Limits.ownPolicies) devices of a loop have a policy of their own")
     }
-    return DeviceStatus(report)
+    return DeviceStatus(named: report)
   }
 
   /// Scoped, so that tests that share a relay do not disturb each other.
@@ -118,7 +118,8 @@ struct DeviceRoutes {
       throw Refusal(
         410, "CursorExpired", "the node that the list had come to is gone: ask without after")
     }
-    return Lacking(DeviceList(found.value, cursor: next?.cursor), found.missing)
+    let devices = found.value.map(DeviceStatus.init(named:))
+    return Lacking(DeviceList(devices, cursor: next?.cursor), found.missing)
   }
 
   private struct Overview: Encodable {
@@ -187,9 +188,16 @@ struct CountersBody: Encodable, Equatable, Sendable {
 
 extension RequestContext {
   func device() throws(Refusal) -> DeviceID {
-    guard let id = parameters.get("id").flatMap({ DeviceID($0) }) else {
-      throw Refusal(400, "BadDeviceId", "a device's id is a UUID")
+    let text = parameters.get("id") ?? ""
+    guard let id = try NamedDevices.device(NamedDevices.unescaped(text)) else {
+      throw Refusal(400, "BadDeviceId", "a device's id is a UUID, and no phone has this name")
     }
     return id
+  }
+}
+
+extension DeviceStatus {
+  init(named report: DeviceReport) {
+    self.init(report, name: NamedDevices.name(of: report.device))
   }
 }

@@ -4,7 +4,7 @@ import NIOCore
 import RelayCore
 import RelayServer
 
-/// What simulated phones are told to do, and how they are.
+/// Orders to simulated phones, and how they are.
 struct OrderRoutes {
   let relay: Relay
 

@@ -13,11 +13,17 @@ struct PhoneRoutes {
 
   func add(to router: Router<AdminContext>) {
     router.post("/v1/devices") { request, _ in
-      _ = try JSONMembers(try await request.bytes(), known: [])
-      guard let enrolled = await relay.enrol() else { throw Refusal.notReady }
+      let members = try JSONMembers(try await request.bytes(), known: ["name"])
+      let name = try members.text("name")
+      guard name.map(DeviceNames.isUsable) ?? true else {
+        throw Refusal.body(DeviceNames.words, field: "name")
+      }
+      guard let enrolled = await relay.enrol(name: name) else { throw Refusal.notReady }
       guard case .enrolled(let device) = enrolled.answer else { throw Refusal(enrolled.answer) }
-      return try Response(
-        .created, json: ["device": device.description, "secret": enrolled.secret])
+      let body = [
+        "device": device.description, "secret": enrolled.secret, "name": enrolled.name,
+      ]
+      return try Response(.created, json: body.compactMapValues(\.self))
     }
     router.delete("/v1/devices/:id") { _, context in
       let device = try context.device()

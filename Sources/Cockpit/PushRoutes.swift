@@ -115,7 +115,7 @@ struct PushRoutes {
   private func target(
     _ to: String, _ topic: String?
   ) async throws -> (token: String, topic: String?) {
-    guard let device = DeviceID(to) else { return (to, topic) }
+    guard let device = try NamedDevices.device(to) else { return (to, topic) }
     guard let report = try await relay.report(of: device) else { throw DeviceRoutes.unknown }
     let apps = report.apps.filter { topic == nil || $0.topic.description == topic }
     guard let app = apps.first, apps.count == 1 else {

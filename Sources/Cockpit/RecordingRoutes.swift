@@ -40,14 +40,14 @@ struct RecordingRoutes {
     guard let text = request.parameter("at"), let at = Int64(text) else {
       throw Refusal.body("at is a moment in UNIX milliseconds", field: "at")
     }
-    guard let device = request.parameter("device").flatMap({ DeviceID($0) }) else {
+    guard let device = try Refusal.device(request.parameter("device")) else {
       throw Refusal.body("device is the id of a device, a UUID", field: "device")
     }
     let shards = try await relay.recordings.past(at: Instant(milliseconds: at))
     guard let report = shards.compactMap({ $0.report(of: device) }).first else {
       throw Refusal.missing("UnknownDevice", "there was no such device at that moment")
     }
-    return try Response(json: DeviceStatus(report))
+    return try Response(json: DeviceStatus(named: report))
   }
 }
 

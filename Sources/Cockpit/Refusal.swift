@@ -30,7 +30,9 @@ extension Refusal {
   }
 
   static func device(_ text: String?, _ field: String = "device") throws(Refusal) -> DeviceID? {
-    try read(text, field, "is the id of a device, a UUID") { DeviceID($0) }
+    guard let text else { return nil }
+    if let device = try NamedDevices.device(text) { return device }
+    return try read(text, field, "is the id of a device, a UUID, or a phone's name") { _ in nil }
   }
 
   static func token(_ text: String?, _ field: String = "token") throws(Refusal) -> DeviceToken? {

@@ -5,7 +5,7 @@ import RelayCore
 /// How a simulated phone is, as it knows itself: the answer to `GET /v1/devices/{id}/phone`. Times
 /// are UNIX milliseconds.
 package struct PhoneState: Codable, Equatable, Sendable {
-  /// What an app was last run for in the background.
+  /// The last run of an app in the background.
   package struct Run: Codable, Equatable, Sendable {
     package var began: Int64
     /// Such as `push 3` or `fetch, scheduled`.
@@ -16,7 +16,7 @@ package struct PhoneState: Codable, Equatable, Sendable {
     package var outcome: String?
   }
 
-  /// What is left of a day's energy (millijoules) or cellular data (bytes) for background work.
+  /// The rest of a day's energy (millijoules) or cellular data (bytes) for background work.
   package struct Budget: Codable, Equatable, Sendable {
     package var left: Int64
     package var perDay: Int64

@@ -168,7 +168,7 @@ struct ScenarioPlayer: Sendable {
     }
   }
 
-  /// What somebody orders now; a use has its end.
+  /// Somebody orders it now; a use has its end.
   mutating func order(_ action: Scenario.Action) {
     perform(action)
     guard case .app(let place, _, let duration?) = action else { return }

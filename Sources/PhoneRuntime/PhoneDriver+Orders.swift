@@ -5,13 +5,13 @@ import Primitives
 import RelayClient
 import RelayCore
 
-/// What a phone is told to do over the relay (docs/PROTOCOL.md, "Orders").
+/// A phone's orders that come over the relay (docs/PROTOCOL.md, "Orders").
 struct OrderBook {
   /// Of the last stream.
   var identity: DeviceIdentity?
   /// Reads the phone's stream of orders; it is there without coverage, too.
   var task: Task<Void, Never>?
-  /// What has happened since the order that is being carried out.
+  /// The trace since the order that is being carried out; nil without one.
   var lines: [String]?
   /// Resumed when the link that the order has opened stands, or has failed.
   var awaitsLink: CheckedContinuation<Void, Never>?
@@ -24,7 +24,7 @@ extension PhoneDriver {
   /// Opens the phone's stream of orders, if it has none. A relay that is older, or in production,
   /// has no such path.
   func takeOrders(_ phone: Int) {
-    guard phones[phone].orders.task == nil, ending == nil,
+    guard configuration.takesOrders, phones[phone].orders.task == nil, ending == nil,
       let identity = phones[phone].orders.identity
     else { return }
     phones[phone].orders.task = Task {

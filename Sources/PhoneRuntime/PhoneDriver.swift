@@ -21,6 +21,8 @@ package actor PhoneDriver {
     /// Holds one directory per phone, by name; nil keeps nothing.
     package var storageDirectory: String?
     package var passcode = PhoneStorage.defaultPasscode
+    /// Each phone has a stream for orders besides.
+    package var takesOrders = true
     /// Makes the link worse on purpose.
     package var link = LinkModel.plain
     /// PEM certificates that transfers trust besides the system's.

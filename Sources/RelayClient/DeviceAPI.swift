@@ -47,10 +47,14 @@ package struct DeviceAPI: Sendable {
     try decode(RelayHealth.self, try await call("GET", "/v1/health", expecting: 200).body)
   }
 
-  /// Makes a new device: `POST /v1/devices`. `enrolmentKey` if the relay requires one.
-  package func enroll(enrolmentKey: String? = nil) async throws(ClientError) -> DeviceIdentity {
+  /// Makes a new device: `POST /v1/devices`. `enrolmentKey` if the relay requires one; `name` for
+  /// people, which a relay may not keep.
+  package func enroll(
+    enrolmentKey: String? = nil, name: String? = nil
+  ) async throws(ClientError) -> DeviceIdentity {
     let headers = enrolmentKey.map { [(name: "authorization", value: "bearer \($0)")] } ?? []
-    let answer = try await call("POST", "/v1/devices", headers: headers, expecting: 201)
+    let body = name.flatMap { try? JSONEncoder().encode(["name": $0]) }.map(Array.init) ?? []
+    let answer = try await call("POST", "/v1/devices", headers: headers, body: body, expecting: 201)
     return try decode(DeviceIdentity.self, answer.body)
   }
 

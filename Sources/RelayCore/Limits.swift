@@ -54,6 +54,9 @@ package enum Limits {
   package static let reviewedApps = 1024
   /// Devices of one shard with their own policy; further ones are ignored.
   package static let ownPolicies = 10_000
+  /// Bytes of a device's name, and devices of a relay with one; further names are not kept.
+  package static let deviceNameBytes = 1...64
+  package static let deviceNames = 100_000
   /// Devices of one shard; further registrations are refused.
   package static let devicesPerShard = 16_000_000
   /// Tokens brought along by devices, in the shard of their last eight bytes; further ones are
@@ -97,8 +100,8 @@ package enum Limits {
   /// Unusable lines on one stream before its `bye`.
   package static let unusableLines = 10
   package static let deviceBodyBytes = 4096
-  /// What simulated phones are told to do: bytes of an order and of a phone's answer, how long that
-  /// may take, and how many of one loop's phones have not answered yet.
+  /// Orders to simulated phones: bytes of one and of a phone's answer, how long that may take, and
+  /// how many to one loop's phones are unanswered.
   package static let orderBytes = 8192
   package static let orderAnswerBytes = 262_144
   package static let orderPatience = Interval.seconds(10)

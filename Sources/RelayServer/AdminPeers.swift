@@ -200,13 +200,21 @@ extension ShardRunner {
 
 /// A test's phone, for those who run the relay: it needs no secret.
 extension Relay {
-  /// Creates a device; nil when the relay is not running.
-  package func enrol() async -> (answer: DeviceAnswer, secret: String)? {
+  /// Creates a device; nil when the relay is not running. `name` is there if it is kept.
+  package func enrol(
+    name: String? = nil
+  ) async -> (answer: DeviceAnswer, secret: String, name: String?)? {
     let made = await inbox.loops?.ask(0) { ($0.ids.makeDevice(), $0.ids.makeSecret()) }
     guard let (device, secret) = made else { return nil }
     let hash = DeviceRequest.hash(secret.utf8)
     let answer = await ask(.enrolled, DeviceCredential(device: device, secret: hash))
-    return answer.map { ($0, secret) }
+    var kept: String?
+    if let name, case .enrolled? = answer, let settings = await inbox.loops?.ask(0, \.settings),
+      await settings.keep(name, of: device)
+    {
+      kept = name
+    }
+    return answer.map { ($0, secret, kept) }
   }
 
   /// Registers an app with its own token or a new one; nil when there is no such device.

@@ -21,8 +21,8 @@ final class DeviceConnection {
 
   enum Stream {
     case collecting(DeviceRequest, since: Instant)
-    /// The shard was asked. A new device's secret is kept for the answer.
-    case asked(secret: String?)
+    /// The shard was asked. A new device's secret is kept for the answer, and its name.
+    case asked(secret: String?, name: String? = nil)
     case connecting(Listener)
     case listening(Listener)
     /// The secret of a phone that would take orders is being checked.
@@ -170,8 +170,11 @@ final class DeviceConnection {
   ) throws(DeviceRequest.ParsingError) {
     guard !request.bodyIsTooLarge else { throw .bodyTooLarge }
     let runner = handler.runner
-    func ask(_ wish: RequestEvent, _ credential: DeviceCredential, secret: String? = nil) {
-      streams[stream] = .asked(secret: secret)
+    func ask(
+      _ wish: RequestEvent, _ credential: DeviceCredential, secret: String? = nil,
+      name: String? = nil
+    ) {
+      streams[stream] = .asked(secret: secret, name: name)
       runner.raise(
         .asked(wish, credential, from: handler.address(stream)), for: credential.device, at: now)
     }
@@ -182,10 +185,11 @@ final class DeviceConnection {
       respond(stream, 200, JSONText.line(health), on: handler)
     case .enroll:
       guard runner.settings.mayEnroll(secret: request.secret) else { throw .enrolmentClosed }
+      let name = try request.name()
       let device = runner.ids.makeDevice()
       let secret = runner.ids.makeSecret()
       let hash = DeviceRequest.hash(secret.utf8)
-      ask(.enrolled, DeviceCredential(device: device, secret: hash), secret: secret)
+      ask(.enrolled, DeviceCredential(device: device, secret: hash), secret: secret, name: name)
     case .inspect(let device): ask(.inspected, try request.credential(for: device))
     case .registerApp(let device, let topic):
       let credential = try request.credential(for: device)
@@ -396,11 +400,16 @@ extension DeviceConnection {
   func answer(_ stream: StreamID, _ answer: DeviceAnswer, on handler: ConnectionHandler) {
     switch answer {
     case .enrolled(let device):
-      guard case .asked(let secret?) = streams[stream] else { return }
+      guard case .asked(let secret?, let name) = streams[stream] else { return }
       // Open enrolment proves nothing.
       if handler.runner.settings.configuration.enrolment != .open { raiseStreams(handler) }
-      let body = ["device": device.description, "secret": secret]
-      respond(stream, 201, JSONText.line(body), on: handler)
+      func enrolled(as name: String?) {
+        guard case .asked = streams[stream] else { return }
+        let body = ["device": device.description, "secret": secret, "name": name]
+        respond(stream, 201, JSONText.line(body.compactMapValues(\.self)), on: handler)
+      }
+      guard let name else { return enrolled(as: nil) }
+      handler.runner.keep(name, of: device) { enrolled(as: $0) }
     case .registered(let token):
       raiseStreams(handler)
       respond(stream, 200, JSONText.line(["token": token.hexadecimal]), on: handler)
@@ -410,7 +419,8 @@ extension DeviceConnection {
     case .inspected(let report):
       raiseStreams(handler)
       if takeOrders(stream, on: handler) { return }
-      respond(stream, 200, JSONText.line(DeviceStatus(report)), on: handler)
+      let name = handler.runner.settings.names[report.device]
+      respond(stream, 200, JSONText.line(DeviceStatus(report, name: name)), on: handler)
     case .refused(let refusal):
       let row = refusal.row
       let body = ["reason": row.reason, "message": row.text]

@@ -95,6 +95,18 @@ struct DeviceRequest {
     return token
   }
 
+  /// The name in the body of an enrolment, if any.
+  func name() throws(ParsingError) -> String? {
+    struct Body: Decodable { var name: String? }
+    guard !body.isEmpty else { return nil }
+    guard let decoded = try? JSONDecoder().decode(Body.self, from: Data(body)) else {
+      throw .badBody(#"the body is empty or {"name":"<what people call it>"}"#)
+    }
+    guard let name = decoded.name else { return nil }
+    guard DeviceNames.isUsable(name) else { throw .badBody(DeviceNames.words) }
+    return name
+  }
+
   /// SHA-256 as four words.
   static func hash(_ secret: some Sequence<UInt8>) -> SecretHash {
     var words: [UInt64] = [0, 0, 0, 0]

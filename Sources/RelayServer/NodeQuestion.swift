@@ -173,7 +173,7 @@ struct Nothing: BinaryCodable, Sendable {
   init(from reader: inout ByteReader) throws(CodecError) {}
 }
 
-/// Finds devices whose id begins with a text, or with an app whose topic contains it.
+/// Finds devices whose id begins with a text, or with a name or an app's topic that contains it.
 struct DeviceSearch: Sendable {
   var text: String
   var position: Relay.DevicePosition?
@@ -197,8 +197,9 @@ extension LoopSet {
     for loop in begin..<max(begin, count) {
       let (first, room) = (place, search.limit - reports.count)
       let page = await ask(loop) { runner in
-        runner.core.shard.devices(from: first, limit: room, at: runner.now) { id, topics in
-          wanted.isEmpty || id.description.hasPrefix(wanted)
+        let named = wanted.isEmpty ? [] : runner.settings.names.devices(like: wanted)
+        return runner.core.shard.devices(from: first, limit: room, at: runner.now) { id, topics in
+          wanted.isEmpty || id.description.hasPrefix(wanted) || named.contains(id)
             || topics.contains { $0.description.lowercased().contains(wanted) }
         }
       }

@@ -6,7 +6,7 @@ package import RelayCore
 import RelaySetup
 import Transport
 
-/// What became of an order to a simulated phone.
+/// The end of an order to a simulated phone.
 package enum PhoneAnswer: Sendable {
   /// A JSON object of the phone's.
   case told([UInt8])

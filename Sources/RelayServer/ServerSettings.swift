@@ -20,6 +20,7 @@ package struct ServerSettings: Sendable {
   var findLife: @Sendable (UniqueID) async -> Relay.Life? = { _ in nil }
   package var handshakeTimeout = Interval.seconds(10)
   package var storage = RelayStorage.memory(MemoryFeedback(start: RelayClock.wall))
+  package let names = DeviceNames()
   /// To the loops of other nodes; nil for a relay on its own.
   package var port: HopPort?
   package var stripeCount = 1

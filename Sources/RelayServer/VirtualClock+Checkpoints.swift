@@ -9,6 +9,7 @@ struct SavedCheckpoint {
   let at: Instant
   let bytes: Int
   let feedback: (items: [FeedbackItem], lastPosition: Int64)
+  let names: [DeviceID: String]
 }
 
 /// The whole relay, its clock included, returns to a checkpoint: a hundred tests from one set-up.
@@ -45,7 +46,8 @@ extension VirtualClock {
     _ = await loops.onEach { $0.saveCheckpoint(number) }
     let saved = SavedCheckpoint(
       number: number, at: now, bytes: needed - kept,
-      feedback: await feedback.checkpoint())
+      feedback: await feedback.checkpoint(),
+      names: await loops.ask(0) { $0.settings.names.all } ?? [:])
     checkpoints[name] = saved
     if let before { _ = await loops.onEach { $0.dropCheckpoint(before.number) } }
     try await settle()
@@ -69,6 +71,7 @@ extension VirtualClock {
     _ = await loops.onEach { $0.rewind(to: number, epoch: epoch, staying: staying) }
     _ = await loops.onEach { $0.memoryAnswersAll() }
     await feedback.rewind(to: saved.feedback)
+    _ = await loops.ask(0) { $0.settings.names.all = saved.names }
     try await settle()
     // The work that faults had delayed never comes.
     _ = await loops.onEach { $0.adminPeers.refuse() }

@@ -230,6 +230,24 @@ extension JournalFile {
     }
   }
 
+  /// No effect on a device that is not there.
+  func setName(of device: DeviceID, _ name: String) throws {
+    try connection.write {
+      try connection.execute(
+        "UPDATE devices SET name = ? WHERE id = ?", [name.stored, device.stored])
+    }
+  }
+
+  func deviceNames() throws -> [DeviceID: String] {
+    try connection.read {
+      var names: [DeviceID: String] = [:]
+      try connection.query("SELECT id, name FROM devices WHERE name IS NOT NULL") { row in
+        if let id = DeviceID(stored: row, 0) { names[id] = row.text(1) }
+      }
+      return names
+    }
+  }
+
   func feedbackCursor(of reader: String) throws -> Int64 {
     try connection.read {
       try connection.integer("SELECT value FROM meta WHERE key = ?", [Self.key(reader).stored]) ?? 0

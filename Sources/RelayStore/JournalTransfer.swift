@@ -135,7 +135,7 @@ extension JournalFile {
       switch record {
       case .device(let id, let secret, let budget):
         try connection.execute(
-          "INSERT OR REPLACE INTO devices VALUES (?, ?, ?)",
+          "INSERT OR REPLACE INTO devices (id, secret, budget) VALUES (?, ?, ?)",
           [id.stored, secret.stored, budget.full.milliseconds.stored])
       case .app(let device, let topic, let token, let isOwn, let budget):
         try connection.execute(

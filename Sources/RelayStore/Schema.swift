@@ -80,6 +80,8 @@ enum Schema {
     INSERT INTO budgets SELECT device, topic, budget FROM apps WHERE budget <> 0;
     ALTER TABLE apps DROP COLUMN budget;
     """,
+    // Devices' names for people.
+    "ALTER TABLE devices ADD COLUMN name TEXT;",
   ]
 
   /// Reads the header without SQLite, so as not to touch a foreign file. False without a file.

@@ -25,12 +25,12 @@ struct DeviceAccount: Sendable {
       } catch ClientError.refused(let refusal) where refusal.reason == "UnknownDevice" {
         Console.log(
           "\(name): this relay does not know the device (its store was memory?); enrolling anew")
-        var fresh = DeviceFile(try await api.enroll(enrolmentKey: enrolmentKey))
+        var fresh = DeviceFile(try await api.enroll(enrolmentKey: enrolmentKey, name: name))
         fresh.apps = file.apps
         return try await registerApps(api, fresh, isFirst: true, without: gone)
       }
     }
-    let fresh = DeviceFile(try await api.enroll(enrolmentKey: enrolmentKey))
+    let fresh = DeviceFile(try await api.enroll(enrolmentKey: enrolmentKey, name: name))
     return try await registerApps(api, fresh, isFirst: true, without: gone)
   }
 

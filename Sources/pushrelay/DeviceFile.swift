@@ -1,6 +1,9 @@
+import AdminAPI
 import DeviceSimulator
 import FoundationEssentials
+import NIOHTTP1
 import RelayClient
+import RelayCore
 import RelayStore
 
 /// A device that this machine plays: `STATE/devices/NAME.json`, for its owner only.
@@ -37,6 +40,18 @@ struct DeviceFile: Codable, Equatable {
       throw CommandError(
         "\(path) is not a device's file: remove it, and 'pushrelay device' makes a new one")
     }
+  }
+
+  /// The same, or what the relay of this state knows of the device with this name.
+  static func find(_ name: String, state: String) async throws -> DeviceFile? {
+    if let file = try load(name, state: state) { return file }
+    guard isUsable(name: name), DeviceToken(hexadecimal: name) == nil,
+      let bytes = try? await ControlClient(state: state).call(.GET, "/v1/devices/\(name)"),
+      let known = try? JSONDecoder().decode(DeviceStatus.self, from: Data(bytes))
+    else { return nil }
+    var file = DeviceFile(DeviceIdentity(device: known.device, secret: ""))
+    file.apps = Dictionary(uniqueKeysWithValues: known.apps.map { ($0.topic, $0.token) })
+    return file
   }
 
   func save(_ name: String, state: String) throws {

@@ -34,7 +34,7 @@ struct FaultCommand: AsyncParsableCommand {
     var action: String
     @Option(help: "Only pushes to this topic.")
     var topic: String?
-    @Option(help: "Only pushes to this device, by its id.")
+    @Option(help: "Only pushes to this device, by its name or id.")
     var device: String?
     @Option(help: "Only pushes to this device token.")
     var token: String?

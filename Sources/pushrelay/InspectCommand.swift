@@ -1,5 +1,6 @@
 import AdminAPI
 import ArgumentParser
+import NIOHTTP1
 import Primitives
 import ProviderCredentials
 import RelayClient
@@ -22,7 +23,7 @@ struct InspectCommand: AsyncParsableCommand {
       keys of the state directory that cannot be used are shown too.
       """)
 
-  @Argument(help: "NAME of a 'pushrelay device' of this state, or a device id with --secret.")
+  @Argument(help: "The name or id of a device; an id with --secret for another machine's relay.")
   var device: String?
 
   @Option(help: "The device's secret (default: from the state directory).")
@@ -39,6 +40,10 @@ struct InspectCommand: AsyncParsableCommand {
   @OptionGroup var connection: ConnectionOptions
 
   func run() async throws {
+    if secret == nil, let device, try DeviceFile.load(device, state: connection.files.state) == nil
+    {
+      return try await inspectOfRelay(device)
+    }
     let identity = try device.map { try self.identity($0) }
     let place = connection.find(device: listener)
     let api = DeviceAPI(try await connection.connect(to: place))
@@ -58,16 +63,27 @@ struct InspectCommand: AsyncParsableCommand {
   }
 
   private func identity(_ name: String) throws -> DeviceIdentity {
-    if let secret {
-      let file = try DeviceFile.load(name, state: connection.files.state)
-      return DeviceIdentity(device: file?.device ?? name, secret: secret)
-    }
-    guard let file = try DeviceFile.load(name, state: connection.files.state) else {
+    let file = try DeviceFile.load(name, state: connection.files.state)
+    let secret = secret ?? file?.secret ?? ""
+    return DeviceIdentity(device: file?.device ?? name, secret: secret)
+  }
+
+  /// A device of others, by its name or id: the relay of this state knows it.
+  private func inspectOfRelay(_ name: String) async throws {
+    let state = connection.files.state
+    do {
+      let relay = ControlClient(state: state)
+      guard
+        let status = try await relay.ask(
+          DeviceStatus.self, .GET, "/v1/devices/\(name)", printing: json)
+      else { return }
+      let clock = try await relay.ask(ClockStatus.self, .GET, "/v1/clock", printing: false)
+      show(status, at: clock.map { Instant(milliseconds: $0.now) } ?? WallClock.now)
+    } catch let problem as CommandError {
       throw CommandError(
-        "no device \(name) in \(connection.files.state)/devices: make it with 'pushrelay device "
-          + "\(name)', or give its id with --secret")
+        "no device \(name) in \(state)/devices: make it with 'pushrelay device \(name)', or give "
+          + "its id with --secret (\(problem))")
     }
-    return file.identity
   }
 
   private func showHealth(of address: RelayConfiguration.Endpoint) throws {
@@ -87,7 +103,7 @@ struct InspectCommand: AsyncParsableCommand {
 
   private func show(_ status: DeviceStatus, at now: Instant) {
     Console.say(table: [
-      ["device", status.device],
+      ["device", status.device + (status.name.map { " (\($0))" } ?? "")],
       ["connection", status.connected ? "connected" : "away"],
       ["condition", "power \(status.power), network \(status.network), screen \(status.screen)"],
       ["in flight", String(status.inFlight)],

@@ -15,7 +15,7 @@ struct DevicesCommand: AsyncParsableCommand {
         pushrelay devices --json
       """)
 
-  @Option(help: "The beginning of an id, or a part of a topic.")
+  @Option(help: "The beginning of an id, or a part of a name or a topic.")
   var search: String?
   @Option(help: "How many at most, up to 500.")
   var limit = 50
@@ -26,15 +26,13 @@ struct DevicesCommand: AsyncParsableCommand {
     guard let page = try await common.ask(DeviceList.self, .GET, path) else { return }
     var rows: [[String]] = []
     for device in page.devices {
-      let state = device.connected ? "connected" : "away"
-      if device.apps.isEmpty { rows.append([device.device, state, "no app"]) }
+      let phone = [device.device, device.name ?? "", device.connected ? "connected" : "away"]
+      if device.apps.isEmpty { rows.append(phone + ["no app"]) }
       for app in device.apps {
         let stored = [app.visible.map { _ in "visible" }, app.silent.map { _ in "silent" }]
           .compactMap(\.self).joined(separator: " and ")
-        rows.append([
-          device.device, state, app.topic, Self.text(app.budget),
-          stored.isEmpty ? "" : "stored: \(stored)",
-        ])
+        rows.append(
+          phone + [app.topic, Self.text(app.budget), stored.isEmpty ? "" : "stored: \(stored)"])
       }
     }
     Console.say(table: rows)
@@ -67,7 +65,7 @@ struct NotificationsCommand: AsyncParsableCommand {
   var only: String?
   @Option(help: "The topic.")
   var topic: String?
-  @Option(help: "The device, by its id.")
+  @Option(help: "The device, by its name or id.")
   var device: String?
   @Option(help: "visible or silent.")
   var kind: String?
@@ -84,7 +82,10 @@ struct NotificationsCommand: AsyncParsableCommand {
     guard let page = try await common.ask(NotificationList.self, .GET, path) else { return }
     Console.say(
       table: page.notifications.map {
-        [$0.steps.first?.at ?? "", $0.uniqueId, $0.topic, $0.kind, $0.sentence ?? ""]
+        [
+          $0.steps.first?.at ?? "", $0.uniqueId, $0.phone ?? "", $0.topic, $0.kind,
+          $0.sentence ?? "",
+        ]
       })
     if page.notifications.isEmpty { Console.log("none") }
     if page.hasMore { Console.log("there are more: --limit, or a filter") }
@@ -105,7 +106,7 @@ struct ResetCommand: AsyncParsableCommand {
 
   @Option(help: "Of all apps with this topic.")
   var topic: String?
-  @Option(help: "Of a device, by its id.")
+  @Option(help: "Of a device, by its name or id.")
   var device: String?
   @Flag(help: "Of everybody.")
   var all = false

@@ -94,6 +94,7 @@ struct PhonePlayer: Sendable {
     configuration.transferTrustRoots = command.transferCa
     if roster != nil {
       configuration.phonesPerConnection = Self.phonesPerConnection
+      configuration.takesOrders = false
     } else {
       configuration.storageDirectory = state + "/devices"
     }

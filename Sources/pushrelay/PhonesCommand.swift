@@ -17,8 +17,8 @@ struct PhonesCommand: AsyncParsableCommand {
         pushrelay phones do anna network airplane
         pushrelay phones show anna
 
-      A phone is one of 'pushrelay device' (without --light), wherever that runs; the relay is in \
-      the dev profile. It does all that a scenario's users do: open, use, lock, network, power, \
+      A phone is one of 'pushrelay device' (without --light and --count), wherever that runs; the \
+      relay is in the dev profile. It does all that a scenario's users do: open, use, lock, network, power, \
       reboot, install again, … (docs/SCENARIOS.md). Without a network it still hears what it is \
       told.
       """,
@@ -95,7 +95,7 @@ struct PhonesCommand: AsyncParsableCommand {
   struct Do: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "do", abstract: "Have a phone do something, and print what happens on it.")
-    @Argument(help: "NAME of a 'pushrelay device' of this state, or a device id.")
+    @Argument(help: "The phone, by its name or id.")
     var phone: String
     @Argument(help: "What it does, such as 'swipe away com.example.news'.")
     var words: [String]
@@ -113,7 +113,7 @@ struct PhonesCommand: AsyncParsableCommand {
   struct Show: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "show", abstract: "Print how a phone is, as it knows itself, as JSON.")
-    @Argument(help: "NAME of a 'pushrelay device' of this state, or a device id.")
+    @Argument(help: "The phone, by its name or id.")
     var phone: String
     @OptionGroup var common: AdminOptions
 

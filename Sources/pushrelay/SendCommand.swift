@@ -69,7 +69,7 @@ struct SendCommand: AsyncParsableCommand {
 
   func run() async throws {
     let payload = try StandardInput.payload(file, "a .json or .apns file")
-    let request = try makeRequest(payload, now: WallClock.now)
+    let request = try await makeRequest(payload, now: WallClock.now)
     let providerToken =
       certificate == nil
       ? try signing.token(connection.files.keys, topic: request.topic) : nil
@@ -82,8 +82,8 @@ struct SendCommand: AsyncParsableCommand {
 
   // MARK: Details
 
-  private func makeRequest(_ payload: [UInt8], now: Instant) throws -> PushRequest {
-    let named = try DeviceFile.load(to, state: connection.files.state)
+  private func makeRequest(_ payload: [UInt8], now: Instant) async throws -> PushRequest {
+    let named = try await DeviceFile.find(to, state: connection.files.state)
     // Before the topic: a mistyped name is not a missing topic.
     guard named != nil || DeviceToken(hexadecimal: to) != nil else {
       throw CommandError(

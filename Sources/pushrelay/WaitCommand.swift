@@ -28,7 +28,7 @@ struct WaitCommand: AsyncParsableCommand {
   var what: String
   @Option(help: "The push: its apns-id or apns-unique-id.")
   var push: String?
-  @Option(help: "The device, by its id.")
+  @Option(help: "The device, by its name or id.")
   var device: String?
   @Option(help: "The topic.")
   var topic: String?

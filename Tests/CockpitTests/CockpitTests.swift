@@ -90,6 +90,14 @@ import Testing
     #expect(refusal.status == 503 && refusal.missingNodes == ["b"])
   }
 
+  @Test(arguments: [
+    ("anna", "anna"), ("anna%20b", "anna b"), ("%E5%AE%89", "安"), ("50%", "50%"), ("%zz", "%zz"),
+    ("%41%42c", "ABc"), ("", ""),
+  ])
+  func namesInPathsAreReadAsTheyAreMeant(part: String, name: String) {
+    #expect(NamedDevices.unescaped(part) == name)
+  }
+
   @Test func aPlaceInTheListOfAllNodesComesBack() throws {
     let place = Relay.DevicePlace(node: 7, position: .init(loop: 1, place: .init(42)))
     #expect(place.cursor == "7-1-42")

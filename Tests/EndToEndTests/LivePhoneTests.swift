@@ -126,6 +126,9 @@ import Testing
           opened = try await relay.command("phones", "do", "anna", "open", Phone.topic)
         }
         #expect(opened.output.contains("opened: no content yet"), "\(opened)")
+        // By the name that it is played by.
+        let listed = try await relay.command("devices").checked("devices")
+        #expect(listed.contains("  anna  connected"), "\(listed)")
         let state = try await relay.command("phones", "show", "anna").checked("phones show")
         #expect(state.contains(#""foreground":"\#(Phone.topic)""#), "\(state)")
         let wrong = try await relay.command("phones", "do", "anna", "fly")

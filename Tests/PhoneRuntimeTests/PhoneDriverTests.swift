@@ -352,6 +352,7 @@ import Testing
         while try await tell(nil) == "takes none" { try await Task.sleep(for: .milliseconds(10)) }
         #expect(try await tell(#"{"do":"open"}"#).contains("opened: no content yet"))
         #expect(try await tell(nil).contains(#""foreground":"com.example.app""#))
+        _ = try await tell(#"{"do":"lock"}"#)
         #expect(try await tell(#"{"do":"fly"}"#).hasPrefix(#"failed: there is no "fly""#))
         for network in ["airplane", "none"] {
           let told = try await tell(#"{"do":"network","to":"\#(network)"}"#)

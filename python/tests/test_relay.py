@@ -145,6 +145,7 @@ def test_a_simulated_phone_does_what_it_is_told(push_relay: Relay) -> None:
     topic = "com.example.news"
     phone = push_relay.phone(topic, simulated=True)
     assert any("opened" in line for line in phone.open(topic))
+    assert push_relay.call("GET", f"/v1/devices/{phone.name}")["device"] == phone.device
     assert phone.state()["foreground"] == topic
     assert any("terminated: swiped away" in line for line in phone.swipe_away(topic))
     # Whom the user has ended is not woken.

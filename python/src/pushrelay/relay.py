@@ -172,10 +172,10 @@ class Relay:
         """
         number = next(self._numbers)
         name = name or f"phone-{number}"
-        # Not in the state directory of a relay that was joined, which is only read. A name of its
-        # own in ours: with that of a phone before it, it would be that phone.
-        own, file = Path(self._directory.name), f"{number}-{name}"
-        command = [self._executable, "device", file, "--json", "--topic", topic]
+        # Not in the state directory of a relay that was joined, which is only read. In one of its
+        # own: with the name of a phone before it, it would be that phone.
+        own = Path(self._directory.name) / f"phone-{number}"
+        command = [self._executable, "device", name, "--json", "--topic", topic]
         command += [] if simulated else ["--light"]
         command += ["--state", str(own), "--ca", str(self._state / "ca.pem")]
         command += ["--device", self._device]
@@ -184,7 +184,7 @@ class Relay:
             command,
             lambda line: line.startswith("{") and json.loads(line).get(key) == ready,
         )
-        known = json.loads((own / "devices" / f"{file}.json").read_text())
+        known = json.loads((own / "devices" / f"{name}.json").read_text())
         device = str(known["device"])
         self._devices[device] = process
         phone = Phone(name, topic, device, known["apps"][topic], self)
