@@ -482,8 +482,8 @@ class Relay:
             sent = next(s for s in reversed(life["steps"]) if s["step"] == "sent")
             waited = (sent["time"] - life["steps"][0]["time"]) // 1000
             sentence = f"delivered via {sent['via']}" + (f" after {waited} s" if waited else " at once")
-        more = {"sentence": sentence}
         device = self.devices.get(life["device"])
+        more = {"sentence": sentence, **({"phone": device.name} if device and device.name else {})}
         if last["step"] == "stored" and device and life["kind"] == "silent":
             app, whole = device.apps[life["topic"]].view(self.now, device.power == "low"), device.view(self.now, self.policy)
             more["waits"] = {"by": "relay", "limit": last.get("limit") or "offline", "policy": whole["budget"]["policy"],

@@ -192,6 +192,7 @@ export function entries() {
 export function addLife({ steps, ...life }) {
 	for (const step of steps) addStep({ ...life, ...step });
 	const mine = known.lives.get(life.uniqueId);
+	if (life.phone) keep(known.names, life.device, life.phone, 2000);
 	mine.entries.sort(byTime);
 	mine.steps.sort((a, b) => a.time - b.time);
 	return Object.assign(mine, { waits: null }, life);
