@@ -246,7 +246,7 @@ class Relay:
             "path": f"/3/device/{token}", "topic": headers.get("apns-topic", app.topic if app else None), "token": token,
             **({"device": device.id} if device else {}), **({"kind": kind} if kind else {}),
             "pushType": headers.get("apns-push-type"), "priority": int(headers.get("apns-priority", 10)),
-            "headers": [{"name": name, "value": str(value)} for name, value in headers.items() if name[0] != ":"],
+            "headers": [{"name": ":method", "value": "POST"}] + [{"name": name, "value": str(value)} for name, value in headers.items() if name[0] != ":"],
             "payload": payload, "bodyBytes": len(raw), "warnings": found["warnings"],
             "connection": {"peer": "127.0.0.1:51234", "listener": "provider", "security": "tls", "number": 7,
                            "request": len(self.requests) + 1, "team": "TEAM123456", "keyId": "KEY1234567"},
@@ -482,8 +482,8 @@ class Relay:
             sent = next(s for s in reversed(life["steps"]) if s["step"] == "sent")
             waited = (sent["time"] - life["steps"][0]["time"]) // 1000
             sentence = f"delivered via {sent['via']}" + (f" after {waited} s" if waited else " at once")
-        more = {"sentence": sentence}
         device = self.devices.get(life["device"])
+        more = {"sentence": sentence, **({"phone": device.name} if device and device.name else {})}
         if last["step"] == "stored" and device and life["kind"] == "silent":
             app, whole = device.apps[life["topic"]].view(self.now, device.power == "low"), device.view(self.now, self.policy)
             more["waits"] = {"by": "relay", "limit": last.get("limit") or "offline", "policy": whole["budget"]["policy"],
@@ -757,7 +757,7 @@ class Handler(BaseHTTPRequestHandler):
     def post_requests(self, relay, parts, query, body):
         request = self.get_requests(relay, parts[:1], query, None)
         return self.post_push(relay, [], {}, {"to": request["token"], "payload": request["payload"],
-                              "headers": {h["name"]: h["value"] for h in request["headers"]}})
+                              "headers": {h["name"]: h["value"] for h in request["headers"] if h["name"][0] != ":"}})
 
     def get_notifications(self, relay, parts, query, body):
         if parts:
@@ -783,9 +783,13 @@ class Handler(BaseHTTPRequestHandler):
         return {"policy": relay.policy, "known": KNOWN_POLICIES}
 
     def put_policy(self, relay, parts, query, body):
-        if not isinstance(body.get("policy"), dict) and body.get("policy") not in KNOWN_POLICIES:
+        policy = body.get("policy")
+        if isinstance(policy, dict):
+            self.server.given = policy
+            policy = ", ".join(f"{part['count']} in {part['per']} per {name}" for name, part in policy.items())
+        elif policy not in KNOWN_POLICIES:
             raise Problem(400, "BadBody", "no such policy", field="policy")
-        relay.policy = body["policy"]
+        relay.policy = policy
         relay.emit("policy", {"time": relay.now, "policy": relay.policy})
         return {"policy": relay.policy, "known": KNOWN_POLICIES}
 

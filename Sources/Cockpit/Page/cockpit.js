@@ -1,10 +1,10 @@
 // What is looked at (which is the URL), the event stream, and what is drawn when.
 
-import { $, addChange, addLife, addRefusal, addRequest, addStep, api, attempt, button, hms, entries, get, h, keep, known, nameOf, number, pairs, whyOf, reconcile, request, requestsOf, s, set,
+import { $, addChange, addLife, addRefusal, addStep, api, attempt, button, hms, entries, get, h, keep, known, nameOf, number, pairs, whyOf, reconcile, request, s, set,
 	shortId, shortTopic, some, toast, wordOf } from "./kit.js";
 import { bars, drawLanes, icon, legend } from "./lanes.js";
 import { TOOLS, exportRun, showTool, titleOf, toggleRecording } from "./drawer.js";
-import { FILTERS, arrived, drawFilters, isFiltered, loadFiltered, passes } from "./find.js";
+import { FILTERS, arrived, drawFilters, isFiltered, loadFiltered, loadNames, loadRefused, passes } from "./find.js";
 import { drawPhone, gauge, loadListed, loadOwn, loadPast, loadPhone } from "./phone.js";
 import { drawPush, loadPush, pushChosen } from "./push.js";
 import { drawPolicies } from "./policy.js";
@@ -46,7 +46,7 @@ function urlOf(changes) {
 	return "#" + new URLSearchParams(pairs({ ...view, ...changes }).filter(([, value]) => value));
 }
 function pushLink(push, words = "") {
-	return h("a", { href: urlOf({ push }) }, words, shortId(push));
+	return h("a", { href: urlOf({ push }), "data-push": push }, words, shortId(push));
 }
 function go(changes, replace = "at" in changes) {
 	history[replace ? "replaceState" : "pushState"](null, "", urlOf(changes));
@@ -102,6 +102,7 @@ const events = {
 		known.links.push(link);
 		if (known.links.length > 2000) known.links.splice(0, 500);
 		dirty("lanes");
+		if (isChosen(link) && link.what === "connected") later("own", () => loadOwn(true), 600);
 		changed(link);
 	},
 	policy({ policy, time }) {
@@ -180,31 +181,25 @@ function drawTable() {
 	most = busy ? 12 : past.indexOf(rows[0], -16) < 0 ? 16 : Math.min(most + 16, 100);
 	rows = past.slice(-most).reverse();
 	reconcile($("table").tBodies[0], rows, ({ key }) => key, (entry) => h("tr", { "data-push": entry.life.uniqueId || null }, [..."123456"].map((column) => h(column === "3" ? "td.dev" : "td"))), (row, entry) => {
-		const { t, mark, step, life: { uniqueId, device, topic } } = entry, name = device && nameOf(device), texts = [name, mark === "refused" ? topic : step.topic ?? ""].join();
-		row.className = [uniqueId && uniqueId === view.push && "on", mark === "refused" && "refused"].filter(Boolean).join(" ");
+		const { t, mark, step, life: { uniqueId, device, topic } } = entry, isRefused = mark === "refused", name = device && nameOf(device), app = shortTopic(isRefused ? topic : step.topic ?? ""), texts = [name, app].join();
+		row.className = `${uniqueId && uniqueId === view.push ? "on" : ""} ${isRefused ? "refused" : ""}`.trim();
 		if (row.shows === texts) return;
 		row.shows = texts;
-		[[hms(t)], [uniqueId && pushLink(uniqueId)], [name], [shortTopic(mark === "refused" ? topic : step.topic ?? "")], [icon(mark), wordOf(entry)], [whyOf(entry)]].forEach((content, index) => row.cells[index].replaceChildren(...content));
+		[[hms(t)], [uniqueId && pushLink(uniqueId)], [name], [app], [icon(mark), wordOf(entry)], [whyOf(entry)]].forEach((content, index) => row.cells[index].replaceChildren(...content));
 	});
 	if (past.length > most && most < 100) dirty("table");
-	later("names", loadNames, 600);
+	later("names", () => busy || loadNames(rows), 600);
 	dirty("filters");
-}
-// Lives have ids of phones; a person reads names. Asked for those in sight that are not known yet.
-async function loadNames() {
-	const unknown = [...new Set(rows.map(({ life }) => life.device))].filter((device) => device && !known.names.has(device)).slice(0, 12);
-	if (!unknown[0] || busy) return;
-	for (const [index, { status, value }] of (await Promise.allSettled(unknown.map((device) => get(`/v1/devices/${device}`)))).entries()) keep(known.names, unknown[index], (status === "fulfilled" && value.name) || "", 2000);
-	dirty("table", "lanes");
 }
 // The side: a push, else the chosen phone. What is the same keeps its nodes and their focus.
 function drawSide() {
 	const isPhone = view.phone && !view.push, drawing = h("div", isPhone ? drawPhone() : drawPush());
 	$("push").ariaLabel = isPhone ? "One phone" : "One push";
+	set($("views").lastElementChild, isPhone ? "Phone" : "Push");
 	if ($("push").firstElementChild?.isEqualNode(drawing)) return;
-	const focus = $("push").contains(document.activeElement) && document.activeElement.textContent;
+	const said = (node) => node.ariaLabel ?? node.textContent, focus = $("push").contains(document.activeElement) && said(document.activeElement);
 	set("push", drawing);
-	if (focus) [...drawing.querySelectorAll("button, a, select")].find(({ textContent }) => textContent === focus)?.focus();
+	if (focus) [...drawing.querySelectorAll("button, a, select")].find((node) => said(node) === focus)?.focus();
 }
 
 // Phones: the server searches and pages; one page of them is all that is ever here.
@@ -214,14 +209,17 @@ async function refreshPhones() {
 	try {
 		const found = await get("/v1/devices", { search: $("search").value.trim(), after: pages.at(-1), limit: 40 });
 		phones = found.devices;
+		[page.first] = phones;
 		for (const { device, name } of phones) keep(known.names, device, name ?? "", 2000);
 		more = found.hasMore && found.cursor;
 		page.phone = view.phone && (phones.find(isChosen) ?? await get(`/v1/devices/${view.phone}`));
-		if (page.phone) keep(known.names, view.phone, page.phone.name ?? "", 2000);
+		if (page.phone) keep(known.names, page.phone.device, page.phone.name ?? "", 2000);
+		// An address may have its name.
+		if (page.phone && !isChosen(page.phone)) go({ phone: page.phone.device }, true);
 	} catch (error) {
 		page.phone = { apps: [], network: error.message };
 	}
-	dirty("phones", "lanes", "filters", "push");
+	dirty("phones", "lanes", "table", "push");
 	if (view.at) later("past", loadThen, 250);
 	redo(/compose/);
 }
@@ -249,10 +247,10 @@ function phoneChosen() {
 function drawPhones() {
 	const slot = (apps, kind) => h("span", kind[0].toUpperCase(), apps.some((app) => app[kind]) ? h("b", "● ") : "· ");
 	$("everyone").ariaCurrent = view.phone ? null : "true";
-	$("everyone").href = urlOf({ phone: "" });
+	$("everyone").href = urlOf({ phone: "", zoom: "" });
 	reconcile($("phone-list"), phones, ({ device }) => device, () => h("a.phone"), (node, phone) => {
 		const { device } = phone, then = view.at ? listed.get(device) : phone, { apps = [], connected, network, power } = then ?? {}, shows = JSON.stringify([then, phone.name, view.at]);
-		node.href = urlOf({ phone: device, push: "" });
+		node.href = urlOf({ phone: device, push: "", zoom: "" });
 		node.ariaCurrent = isChosen(phone) ? "true" : null;
 		if (node.shows === shows) return;
 		node.shows = shows;
@@ -290,7 +288,7 @@ function tick() {
 	const text = hms(now());
 	if ($("clock").textContent === text) return;
 	set("clock", text);
-	dirty("lanes");
+	dirty("lanes", "push");
 }
 const loadClock = async () => showClock({ next: null, ...await get("/v1/clock") });
 const advance = (step) => attempt(async () => {
@@ -365,12 +363,6 @@ document.onvisibilitychange = resume;
 
 // Starting.
 
-// Refusals name no app; the requests that are kept do.
-async function loadRefused() {
-	for (const refusal of (await get("/v1/refusals", { limit: 100 })).refusals.reverse()) addRefusal(refusal);
-	for (const sent of await requestsOf({ limit: 100 })) known.lives.get(sent.uniqueId)?.refusal && addRequest(sent);
-	dirty("lanes", "table");
-}
 async function loadHistory(device) {
 	for (const life of (await get("/v1/notifications", { device, limit: 300 })).notifications.reverse()) {
 		await breathe();
@@ -394,7 +386,7 @@ async function load() {
 	showClock({ now: found.now, rate: found.rate, mode: found.clock });
 	page.policies = (await get("/v1/policy")).known;
 	await loadHistory();
-	await loadRefused();
+	await loadRefused(100);
 	await loadFiltered();
 	if (started) await Promise.all([refreshPhones(), loadClock(), loadPush()]);
 }
@@ -407,7 +399,6 @@ async function start() {
 		return setTimeout(start, 3000);
 	}
 	started = true;
-	body.classList.add("started");
 	[resume, phoneChosen, loadPush].map(attempt);
 }
 // The page asks for a token that it does not have, and says so when the one it has is wrong.
@@ -465,7 +456,7 @@ document.onclick = (event) => {
 	if (opener) return go({ zoom: opener.dataset.zoom });
 	if (!event.target.closest("header")) body.classList.remove("clock-open");
 	if (event.metaKey || event.ctrlKey || event.shiftKey || !(link || push)) return;
-	if (push && !link) event.preventDefault(go({ push }));
+	if (push) event.preventDefault(go({ push }));
 	showView(link?.matches(".phone") ? "time" : "push");
 };
 set("key-list", pairs(KEYS).map(([key, [does]]) => [h("dt", h("kbd", { " ": "Space", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc" }[key] ?? key)), h("dd", does)]));
@@ -485,7 +476,8 @@ $("light").onclick = () => toggle("charts");
 $("span").onchange = ({ target }) => go({ span: target.value, zoom: "" }, true);
 $("axis").onchange = ({ target }) => go({ axis: target.value }, true);
 $("clock-more").onclick = () => $("clock-more").ariaExpanded = String(body.classList.toggle("clock-open"));
-$("search").onkeydown = (event) => event.key === "ArrowDown" && $("phone-list").firstElementChild?.focus();
+// A handler that answers false would take the key away.
+$("search").onkeydown = ({ key }) => void (key === "ArrowDown" && $("phone-list").firstElementChild?.focus());
 const turn = (to) => later("search", refreshPhones, 150, pages = to);
 $("search").oninput = () => turn([""]);
 $("page-back").onclick = () => turn(pages.slice(0, -1));

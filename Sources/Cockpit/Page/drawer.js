@@ -1,6 +1,6 @@
 // The drawer's tools, and the export of a run.
 
-import { $, api, attempt, button, capital, hms, day, download, get, h, known, number, pairs, policyName, whyOf, request, s, set, some, toast, wordOf } from "./kit.js";
+import { $, api, attempt, button, capital, hms, day, download, get, h, known, number, pairs, whyOf, request, s, set, some, toast, wordOf } from "./kit.js";
 import { drawLanes } from "./lanes.js";
 import { HEADERS, PAYLOADS } from "./push.js";
 import { page, view } from "./cockpit.js";
@@ -61,15 +61,17 @@ function compose(body) {
 		check();
 	}
 	body.oninput = check;
-	body.onkeydown = (event) => event.key === "Enter" && event.ctrlKey && attempt(() => send(1));
+	body.onkeydown = ({ key, ctrlKey }) => void (key === "Enter" && ctrlKey && attempt(() => send(1)));
 	body.append(h("div", fields.slice(0, 3)), h("div", h("div.row", button("Silent", () => pick("silent")), button("Alert", () => pick("visible"))), fields[3]),
 		h("div", says, h("div.row", button("Send", () => send(1)), button("Send 5", () => send(5))), answer));
 	pick("silent");
 	setTimeout(() => text.focus());
 	return () => {
-		if (!page.phone?.apps || told === view.phone) return;
-		told = to.value = view.phone;
-		app.value = page.phone.apps[0]?.topic ?? "";
+		// The chosen phone, else the first: what is there can be sent to at once.
+		const { device, apps } = page.phone || page.first || {};
+		if (!device || told === device || !view.phone && to.value) return;
+		told = to.value = device;
+		app.value = apps[0]?.topic ?? "";
 	};
 }
 
@@ -84,7 +86,7 @@ function faults(body) {
 	const choice = (label, id, values) => field(label, `select#x-${id}`, { spellcheck: null, autocomplete: null }, values.map((value) => h("option", { value }, value)));
 	const name = field("Name", "input#x-name", { value: "flaky" }), at = choice("Where", "at", Object.keys(DOES)), does = choice("What", "do", []), value = h("div"), app = field("Only of app", "input#x-app", { placeholder: "all apps" });
 	const count = (label, id, more) => field(label, `input#x-${id}`, { type: "number", min: 0, spellcheck: null, ...more }), skip = count("Let pass first", "skip", { placeholder: 0 }), times = count("So often", "times", { min: 1, placeholder: "always" });
-	const chance = count("In percent of cases", "chance", { min: 1, max: 100, placeholder: 100 }), lasts = field("For", "input#x-for", { placeholder: "until deleted" }), says = h("p.bad", { role: "status" });
+	const chance = count("Percent", "chance", { min: 1, max: 100, placeholder: 100 }), lasts = field("For", "input#x-for", { placeholder: "until deleted" }), says = h("p.bad", { role: "status" });
 	let worth;
 	function drawValue(wanted) {
 		const values = DOES[at.control.value][does.control.value];
@@ -165,10 +167,11 @@ export function exportRun() {
 	const lanes = page.laneView(), all = lanes.entries.slice(-3000), title = `push-relay, ${day(lanes.now)} ${hms(lanes.now)}`;
 	const doc = document.implementation.createHTMLDocument(title);
 	doc.documentElement.lang = "en";
-	doc.head.append(h("meta", { charset: "utf-8" }), h("style", [...document.styleSheets[0].cssRules].map(({ cssText }) => cssText), "body{display:block;height:auto;margin:24px}"));
-	doc.body.append(h("h1", title), h("p", `Policy ${policyName(page.overview.policy)}. ${$("light").textContent}. Times are UTC.`),
+	doc.head.append(h("meta", { charset: "utf-8" }));
+	const style = `<style>${[...document.styleSheets[0].cssRules].map(({ cssText }) => cssText).join("\n")} body{display:block;height:auto;margin:24px}</style></head>`;
+	doc.body.append(h("h1", title), h("p", `Policy ${page.overview.policy}. ${$("light").textContent}. Times are UTC.`),
 		h("div#lanes", drawLanes({ ...lanes, entries: all, width: 1360 })), $("legend").cloneNode(true),
 		h("table", h("tbody", all.toReversed().map((entry) => h("tr", [hms(entry.t), entry.life.uniqueId, entry.life.device, entry.life.topic, wordOf(entry), whyOf(entry)].map((text) => h("td", text)))))));
-	download("push-relay.html", "<!doctype html>\n" + doc.documentElement.outerHTML, "text/html");
+	download("push-relay.html", "<!doctype html>\n" + doc.documentElement.outerHTML.replace("</head>", () => style), "text/html");
 	toast("The run is saved as one HTML file");
 }

@@ -1,6 +1,6 @@
 // Finding: one field for pushes, phones, apps and texts of payloads; filters that stand in the address.
 
-import { $, STATES, addLife, addRequest, attempt, get, h, hms, joined, keep, known, nameOf, pairs, reconcile, requestsOf, set, shortId, shortTopic, some, stateOf } from "./kit.js";
+import { $, STATES, addLife, addRefusal, addRequest, attempt, get, h, hms, joined, keep, known, nameOf, pairs, reconcile, requestsOf, set, shortId, shortTopic, some, stateOf } from "./kit.js";
 import { page, view } from "./cockpit.js";
 
 export const FILTERS = ["app", "kind", "state", "status", "text"];
@@ -33,7 +33,21 @@ async function loadText(text) {
 	page.dirty("lanes", "table");
 }
 export function arrived() {
-	if (view.text) textTimer ??= setTimeout(() => ((textTimer = null), attempt(() => view.text && loadText(view.text))), 500);
+	if (view.text) textTimer ??= setTimeout(() => ((textTimer = null), attempt(() => view.text && loadText(view.text))), 2000);
+}
+
+// Refusals name no app; the requests that are kept do.
+export async function loadRefused(most = 20) {
+	for (const refusal of (await get("/v1/refusals", { limit: 100 })).refusals.reverse()) addRefusal(refusal);
+	for (const sent of await requestsOf({ limit: most })) known.lives.get(sent.uniqueId)?.refusal && addRequest(sent);
+	page.dirty("lanes", "table");
+}
+// Lives have ids of phones; a person reads names. Asked for those in sight that are not known yet.
+export async function loadNames(rows) {
+	const unknown = [...new Set(rows.map(({ life }) => life.device))].filter((device) => device && !known.names.has(device)).slice(0, 12);
+	if (!unknown[0]) return;
+	await Promise.all(unknown.map((device) => get(`/v1/devices/${device}`).catch(() => ({})).then(({ name = "" }) => keep(known.names, device, name, 2000))));
+	page.dirty("table", "lanes");
 }
 
 // The filters as they are in the address.
@@ -62,7 +76,7 @@ $("clear").onclick = () => page.go(view.zoom ? { zoom: "" } : Object.fromEntries
 const field = $("find"), list = $("hits");
 let hits = [], active = -1, asked = 0, timer;
 
-const isId = (text) => /^[0-9a-f]{8}[0-9a-f-]*$/i.test(text);
+const isId = (text) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
 const aboutLife = (life) => joined(life.kind, shortTopic(life.topic), nameOf(life.device), STATES[stateOf(life)]);
 function alertOf({ payload, body = "" }) {
 	const alert = payload?.aps?.alert ?? {};
@@ -104,7 +118,7 @@ function show(found, ...notes) {
 	set(list, hits.map((hit, index) => h(`div#hit-${index}`, { role: "option", onclick: () => choose(hit) }, h("small", hit.kind), h("b", hit.name), h("span.dim", hit.about))));
 	const note = notes.filter(Boolean).join(" ");
 	set("find-note", note);
-	$("find-box").classList.toggle("open", hits[0] || note);
+
 	list.hidden = !hits[0];
 	$("find-note").hidden = !note;
 	point(hits[0] ? 0 : -1);
@@ -126,7 +140,7 @@ function choose({ go }) {
 	close();
 	page.go({ ...go, zoom: "", ...(go.push && { at: 0 }) }, false);
 	if (go.push) page.showView("push");
-	field.blur();
+	go.push ? $("push").focus() : field.blur();
 }
 field.oninput = () => {
 	clearTimeout(timer);

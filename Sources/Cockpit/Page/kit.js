@@ -54,9 +54,6 @@ export const capital = (text) => text[0].toUpperCase() + text.slice(1);
 export const shortTopic = (topic) => topic.split(".").pop();
 export const nameOf = (device) => known.names.get(device) || device.slice(0, 8);
 
-const partName = (limit) => (limit ? `${limit.count} per ${limit.per}` : "no limit");
-export const policyName = (policy) => (policy?.app || policy?.device ? `app ${partName(policy.app)}, phone ${partName(policy.device)}` : policy ?? "");
-
 // The admin API.
 export async function request(method, path, body, more = {}) {
 	const headers = { authorization: `bearer ${sessionStorage.getItem("token")}`, ...(body && { "content-type": "application/json" }), ...more.headers };
@@ -108,7 +105,7 @@ export function wordOf({ mark, step }) {
 }
 export function whyOf({ mark, life, step: { limit, reason, until, carriedBy, carrier: word, replacedBy, via, fault, policy, device, topic } }) {
 	const carrier = known.lives.get(carriedBy);
-	if (mark === "change") return joined(policyName(policy), topic ?? (device ? "this phone" : "all phones"));
+	if (mark === "change") return joined(policy, topic ?? (device ? "this phone" : "all phones"));
 	if (mark === "refused") return `${life.refusal.status} ${life.refusal.reason}: ${life.refusal.cause ?? life.refusal.message ?? ""}`;
 	if (fault) return `${fault}: ${reason}`;
 	if (mark === "held") return `${(limit ?? reason).replaceAll("-", " ")}, ${until ? `until ${hms(until)}` : "no time frees it"}`;
@@ -195,6 +192,7 @@ export function entries() {
 export function addLife({ steps, ...life }) {
 	for (const step of steps) addStep({ ...life, ...step });
 	const mine = known.lives.get(life.uniqueId);
+	if (life.phone) keep(known.names, life.device, life.phone, 2000);
 	mine.entries.sort(byTime);
 	mine.steps.sort((a, b) => a.time - b.time);
 	return Object.assign(mine, { waits: null }, life);

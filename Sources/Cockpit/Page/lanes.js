@@ -4,7 +4,7 @@ import { LEGEND, hms, h, known, lengthOf, nameOf, number, pairs, s, shortId, sho
 
 const LEFT = 96, MOST_MARKS = 240, PITCH = 26;
 const RANK = Object.keys(LEGEND);
-const SPANS = [1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 240, 720, 1440, 10080].map((minutes) => minutes * 60e3);
+const SPANS = [1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 240, 360, 720, 1440, 10080].map((minutes) => minutes * 60e3);
 const TICKS = [5, 10, 30, 60, 300, 600, 1800, 3600, 10800, 21600, 86400].map((seconds) => seconds * 1e3);
 const PATHS = { visible: "M-7-4q0-3 3-3h8q3 0 3 3v8q0 3-3 3h-8q-3 0-3-3z", ride: "M0-9L9 0L0 9L-9 0Z", refill: "M0-8L8 6L-8 6Z", connect: "M-6-6h12v6l-6 6l-6-6z",
 	replaced: "M-5-5L5 5M5-5L-5 5", expired: "M-6-6h12v12h-12zM-6 6L6-6", resend: "M6 0A6 6 0 1 1 2-5.6M2-9L2-2L7-5", fault: "M2-9L-6 2H0L-2 9L6-2H0Z", change: "M-5 9V-8H6L3-4L6 0H-5",
@@ -144,7 +144,7 @@ function drawWide(view) {
 	const { entries, at, end, held, nextOf, untilOf, rideOf, phone, push, width, busy, span, zoom, axis: wish } = view, { from, to } = windowOf(view);
 	const right = width - 14, inside = zoom || wish === "order" && !span ? entries : entries.filter(({ t }) => t >= from && t <= to), lanes = Map.groupBy(inside, laneOf);
 	const byTime = axisByTime({ from, to, right, lanes, end }), isOrder = !!inside[0] && (!!zoom || wish === "order" || !wish && !span && (byTime.isTight || wasOrder && inside.length > 25));
-	const waits = [...new Set(held.flatMap((entry) => [untilOf(entry), rideOf(entry)]).filter((t) => t > end))].sort((a, b) => a - b).slice(0, 4);
+	const waits = [...new Set(held.flatMap((entry) => [untilOf(entry), rideOf(entry)]).filter((t) => t > end))].sort((a, b) => a - b).slice(0, phone ? 4 : 2);
 	const axis = isOrder ? axisByOrder({ inside, waits, right }) : byTime, { X } = axis, { put, block } = labels(width);
 	const [topics, more] = topicsOf(isOrder ? axis.columns.flatMap((column) => [...column.lanes?.values() ?? []]) : inside, phone, phone ? 12 : 7);
 	const back = s("g"), arcs = s("g"), marks = s("g"), rows = new Map(), places = new Map(), top = isOrder ? 32 : 20;
@@ -192,9 +192,10 @@ function drawWide(view) {
 		const x = next ? (places.get(next)?.[0] ?? right) - 9 : X(end), free = X(until);
 		back.append(line(waitKind(next), (places.get(entry)?.[0] ?? LEFT - 8) + 9, rowY, x, rowY));
 		if (next || !(until > end)) continue;
-		back.append(line("wait.ended", x, rowY, free - 8, rowY));
-		ghost(marks, put, { x: free, y: rowY, mark: "held", end, t: until, word: "may go", about: `${shortId(entry.life.uniqueId)}, if nothing takes it along before,` });
-		if (ride > end && ride < until) ghost(marks, put, { x: X(ride), y: rowY, mark: "ride", end, t: ride, word: "or rides", about: `${shortId(entry.life.uniqueId)} goes along with the keep-alive at the latest and` });
+		const hasRoom = (t) => t > end && (!isOrder || waits.includes(t));
+		back.append(line("wait.ended", x, rowY, hasRoom(until) ? free - 8 : right, rowY));
+		if (hasRoom(until)) ghost(marks, put, { x: free, y: rowY, mark: "held", end, t: until, word: "may go", about: `${shortId(entry.life.uniqueId)}, if nothing takes it along before,` });
+		if (hasRoom(ride) && ride < until) ghost(marks, put, { x: X(ride), y: rowY, mark: "ride", end, t: ride, word: "or rides", about: `${shortId(entry.life.uniqueId)} goes along with the keep-alive at the latest and` });
 	}
 	// Who is chosen has a name for certain; of the others the newest first.
 	const isMine = ({ items }) => items.some(({ life }) => life.uniqueId && life.uniqueId === push);

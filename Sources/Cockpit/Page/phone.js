@@ -1,6 +1,6 @@
 // One phone: its lock screen, apps, budgets, and what one can do to it. As of then, when one looks back.
 
-import { api, button, day, entries, get, h, hms, joined, keep, known, nameOf, number, pairs, policyName, requestsOf, shortTopic, some, toast } from "./kit.js";
+import { api, button, day, entries, get, h, hms, joined, keep, known, nameOf, number, pairs, requestsOf, shortTopic, some, toast } from "./kit.js";
 import { page, view } from "./cockpit.js";
 
 let own, past, said, refusal;
@@ -10,14 +10,17 @@ export async function loadPhone() {
 	own = past = said = refusal = null;
 	if (view.phone) await Promise.all([loadOwn(), loadPast(), loadTexts(view.phone)]);
 }
-export async function loadOwn() {
-	const { phone } = view, found = phone && await get(`/v1/devices/${phone}/phone`).catch(({ message }) => ({ message }));
-	if (view.phone !== phone || !phone) return;
+export async function loadOwn(again) {
+	if (again) refusal = null;
+	// One that takes no orders is asked once.
+	const { phone } = view, found = phone && !refusal && await get(`/v1/devices/${phone}/phone`).catch(({ message }) => ({ message }));
+	if (view.phone !== phone || !found) return;
 	own = found.apps ? found : null;
+	if (own && !known.names.get(phone)) keep(known.names, phone, own.phone, 2000);
 	refusal = found.message && `It cannot be told what to do: ${found.message}`;
-	page.dirty("push");
+	page.dirty("push", "lanes", "table");
 }
-const stateOf = (device, at) => get("/v1/state", { device, at }).catch(({ message }) => ({ message }));
+const stateOf = (device, at) => get("/v1/state", { device, at }).catch(({ reason, message }) => ({ reason, message }));
 export async function loadPast() {
 	const { phone, at } = view, found = phone && at && await stateOf(phone, at);
 	if (phone === view.phone && found) past = { ...found, at };
@@ -40,21 +43,21 @@ async function loadTexts(device) {
 }
 
 // Used and free blocks, and when the next comes back.
-export function gauge({ remaining, burst = remaining, every, heldUntil, next = heldUntil, limit }, name = "") {
+export function gauge({ remaining, burst, every, heldUntil, next = heldUntil, limit }, name = "") {
 	if (remaining == null) return h("span.dim", name && `${name} `, "no limit");
 	const time = view.at || page.now(), other = limit && !/budget/.test(limit) && limit.replaceAll("-", " ");
-	const text = joined(`${number(remaining)} of ${number(burst)} left`, next > time && `next ${hms(next)}`, next > time && every && `one in ${every}`, other);
-	return h("span.gauge", { role: "img", "aria-label": `${name} budget: ${text}` }, name && `${name} `, Array.from({ length: Math.min(burst, 16) }, (_, index) => h(index < remaining ? "i.on" : "i")), ` ${text}`);
+	const text = joined(`${number(remaining)}${burst ? ` of ${number(burst)}` : ""} left`, next > time && `next ${day(next) === day(time) ? "" : `${day(next)} `}${hms(next)}`, next > time && every && `one in ${every}`, other);
+	return h("span.gauge", { role: "img", "aria-label": `${name} budget: ${text}` }, name && `${name} `, Array.from({ length: Math.min(burst ?? remaining, 16) }, (_, index) => h(index < remaining ? "i.on" : "i")), ` ${text}`);
 }
 
 export function drawPhone() {
 	const isPast = !!view.at, device = isPast ? past?.at === view.at && past : page.phone, time = view.at || page.now(), name = nameOf(view.phone), phone = isPast ? null : own, short = view.phone.slice(0, 8);
-	const note = isPast && (device ? device.message && `How this phone was at ${hms(view.at)} is not known: ${device.message.replace(/[.]$/, "")}. A recording has to run (Recordings).` : "…");
+	const note = isPast && (device ? device.message && `How this phone was at ${hms(view.at)} is not known: ${device.reason === "UnknownRecording" ? "nothing was recorded. Recordings begins one." : device.message}` : "…");
 	const facts = device?.apps && joined(isPast && `at ${hms(view.at)}`, device.connected ? "connected" : "away", device.network, device.power, `screen ${device.screen}`, phone && (phone.processor === "off" ? "switched off" : LOCKS[phone.lock]));
 	return [h("div.title", h("h2", name === short ? `Phone ${name}` : name), h("code.dim", short)), h("p.dim", facts || ""),
 		note && h("p.why.away", note), lockScreen(time, phone), h("h3", "Apps"),
 		device?.apps?.[0] ? h("ul.apps", device.apps.slice(0, 40).map((app) => appRow(app, phone))) : h("p.dim", isPast ? "Not known." : "No app yet."),
-		device?.budget && [h("h3", "Budget of the phone"), h("p", gauge(device.budget)), h("p.dim", `Policy: ${policyName(device.budget.policy)}`)],
+		device?.budget && [h("h3", "Budget of the phone"), h("p", gauge(device.budget)), h("p.dim", `Policy: ${device.budget.policy}`)],
 		!isPast && [h("h3", "At the relay"), h("div.row", pairs({ connection: "Drop connection", slots: "Empty slots", budget: "Refill budget" }).map(([part, name]) =>
 			button(name, () => api("DELETE", `/v1/devices/${view.phone}/${part}`).then(page.refreshPhones)))), phone ? orders(phone) : h("p.dim", refusal)],
 		h("p#said.dim", { role: "status" }, said)].flat();
@@ -67,7 +70,7 @@ function appRow({ topic, budget, visible, silent }, phone) {
 	const verbs = state === "uninstalled" ? [["Install again"]] : [["Open"], state !== "forceQuit" && ["Swipe away"], state === "foreground" && ["Leave"], /ground/.test(state) && ["Crash"], ["Uninstall"]];
 	return h("li", h("div.title", h("b", { title: topic }, short), state && h("span.dim", STATES[state] ?? state, badge ? `, badge ${number(badge)}` : "")), h("div", gauge(budget)),
 		(visible || silent) && h("div", slotWords(visible, "visible"), slotWords(silent, "silent")),
-		lastRun && h("div.dim", `last run ${hms(lastRun.began)} for ${lastRun.cause}: ${lastRun.outcome ?? (lastRun.ended ? "ended" : "still runs")}`), refused && h("div.warn", `not run in the background: ${refused}`),
+		lastRun && h("div.dim", `last run ${hms(lastRun.began)} for `, lastRun.uniqueId ? page.pushLink(lastRun.uniqueId) : lastRun.cause, `: ${lastRun.outcome ?? (lastRun.ended ? "ended" : "still runs")}`), refused && h("div.warn", `not run in the background: ${refused}`),
 		state && h("div.row", verbs.map((verb) => verb && button(verb[0], () => order(verb[0].toLowerCase(), verb[0] === "Leave" ? {} : { app: topic }), short))));
 }
 async function order(verb, more) {
@@ -123,8 +126,8 @@ function lockScreen(time, phone) {
 function card([{ life, t, aps, payload }, ...older], badges) {
 	const { title, subtitle, body } = texts(aps.alert), badge = badges.get(life.topic), level = aps["interruption-level"];
 	const notes = [soundOf(aps.sound), aps["thread-id"] && `thread ${aps["thread-id"]}`, aps.category && `category ${aps.category}`, level && level !== "active" && level, aps["content-available"] === 1 && "wakes the app"].filter(Boolean);
-	return h("p.card", { "data-push": life.uniqueId }, h("small", h("span", shortTopic(life.topic), badge != null && h("b.badge", { title: "badge" }, number(badge))), h("span", hms(t, false))),
+	return h("p.card", { "data-push": life.uniqueId }, h("small", h("span", shortTopic(life.topic), badge != null && h("b.badge", { title: "badge" }, number(badge))), h("span", hms(t, false), " ", page.pushLink(life.uniqueId))),
 		title && h("strong", title), subtitle && h("em", subtitle), body && h("span", body),
-		!title && !body && h("span", payload ? (aps.badge != null ? `no text, badge ${aps.badge}` : "no alert") : [`Push `, page.pushLink(life.uniqueId), ", text not kept"]),
+		!title && !body && h("span", payload ? (aps.badge != null ? `no text, badge ${aps.badge}` : "no alert") : "text not kept"),
 		notes[0] && h("small.notes", notes.join(" · ")), older[0] && h("small.older", `${older.length} more ${aps["thread-id"] ? "in this thread" : `from ${shortTopic(life.topic)}`}: `, older.slice(0, 3).map(({ life }) => [page.pushLink(life.uniqueId), " "])));
 }

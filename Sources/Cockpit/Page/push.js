@@ -1,6 +1,6 @@
 // One push: what became of it and what was sent, to copy and to send again.
 
-import { STAMP, addLife, addRequest, api, button, capital, get, h, hms, joined, known, lengthOf, nameOf, pairs, set, shortId, shortTopic, some, toast, whyOf, wordOf, $ } from "./kit.js";
+import { STAMP, addLife, addRequest, api, button, capital, get, h, hms, joined, known, lengthOf, nameOf, pairs, shortId, shortTopic, some, toast, whyOf, wordOf, $ } from "./kit.js";
 import { icon } from "./lanes.js";
 import { gauge } from "./phone.js";
 import { page, view } from "./cockpit.js";
@@ -29,7 +29,7 @@ export async function loadPush() {
 
 const link = (push, words) => push && [" ", page.pushLink(push, words)];
 function stepRow(step, index, all) {
-	const text = step.fault ? [icon("fault"), `${step.fault}: ${step.reason}`] : step.text.replace(STAMP, "$1").replace(step.replacedBy, "newer");
+	const text = step.fault ? [icon("fault"), `${step.fault}: ${step.reason}`] : step.text.replace(STAMP, "$1").replace(step.replacedBy, "newer").replace(`, with ${step.carriedBy}`, "");
 	return h("li", h("time", all[index - 1]?.time === step.time ? "" : hms(step.time)), h("span", text, link(step.carriedBy, "with "), link(step.replacedBy, "by ")));
 }
 // As of the moment that is looked at: what came later has not been said yet.
@@ -64,10 +64,10 @@ function requestPart(request, notKept) {
 	return [h("h3", "What was sent"), ...warnings,
 		content ? h("pre#payload", { tabindex: 0, role: "region", "aria-label": "Payload" }, content) : h("p.dim", "No body."),
 		h("p.dim", joined(some(bodyBytes ?? 0, "byte"), !request.payload && request.body && "not JSON", redacted?.[0] && `replaced by kind and length: ${redacted.join(", ")}`)),
-		h("table.headers", { "aria-label": "Headers" }, h("tbody", path && !path.endsWith(shown.token || "-") && h("tr", h("th", { scope: "row" }, "path"), h("td", path)), headers.map(({ name, value }) => h("tr", h("th", { scope: "row" }, name), h("td", value))))),
+		h("table.headers", { "aria-label": "Headers" }, h("tbody", headers.map(({ name, value }) => name[0] !== ":" && h("tr", h("th", { scope: "row" }, name), h("td", value))))),
 		h("h3", "How it came"),
 		h("dl", rowsOf({ answer: status ? h(status < 300 ? "b.good" : "b.bad", `${status} ${reason ?? ""}`) : "none", took: milliseconds != null && (milliseconds < 1 ? `${milliseconds} ms` : lengthOf(milliseconds)),
-			at: request.at?.replace("T", " ").replace("Z", " UTC"), type: pushType,
+			at: request.at?.replace("T", " ").replace("Z", " UTC"), type: pushType, path,
 			by: team ? `token of team ${team}, key ${keyId}` : certificate ? `certificate ${certificate}` : null,
 			connection: joined(peer && `from ${peer}`, listener && listener !== "provider" && `${listener} API`, security && security !== listener && security, ordinal && `request ${number ? `${ordinal} on connection ${number}` : ordinal}`) }))];
 }
@@ -89,7 +89,7 @@ export const PAYLOADS = { silent: { aps: { "content-available": 1 } }, visible: 
 export const HEADERS = { silent: { "apns-push-type": "background", "apns-priority": "5" }, visible: { "apns-push-type": "alert", "apns-priority": "10" } };
 const curl = (path, body) => `curl -s ${location.origin}${path} \\\n  -H "authorization: bearer $(cat .pushrelay/admin.token)" \\\n  -H 'content-type: application/json' \\\n  -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`;
 function sentAs({ kind, request }) {
-	const headers = request && Object.fromEntries(request.headers.filter(({ name }) => name !== "apns-id").map(({ name, value }) => [name, value]));
+	const headers = request && Object.fromEntries(request.headers.filter(({ name }) => !/^(:|apns-id$|authorization$)/.test(name)).map(({ name, value }) => [name, value]));
 	return request ? { headers, payload: request.payload } : { headers: HEADERS[kind], payload: PAYLOADS[kind] };
 }
 const copies = {
