@@ -48,8 +48,8 @@ package struct RequestStatus: Codable, Equatable, Sendable {
   package var body: String?
   /// Absent when the body was longer than that of any push.
   package var bodyBytes: Int?
-  /// True if places of the payload are replaced by their kind and length; else absent.
-  package var redacted: Bool?
+  /// Places of the payload that are replaced by their kind and length, where they occur.
+  package var redacted: [String]?
   package var warnings: [PushVerdict.Warning]
   package var connection: Connection
   // Absent while it has no answer.
@@ -62,7 +62,8 @@ package struct RequestStatus: Codable, Equatable, Sendable {
   /// A command that sends it again.
   package var curl: String?
 
-  package init(_ request: SentRequest) {
+  /// - Parameter places: those that the relay redacts.
+  package init(_ request: SentRequest, redacted places: [String] = []) {
     uniqueId = request.uniqueID.description
     id = request.apnsID.description
     at = request.at.iso8601
@@ -86,7 +87,7 @@ package struct RequestStatus: Codable, Equatable, Sendable {
     let bytes = request.body
     if payload == nil, !bytes.isEmpty { body = String(decoding: bytes, as: UTF8.self) }
     bodyBytes = request.bodyBytes
-    if request.isRedacted { redacted = true }
+    if request.isRedacted { redacted = places }
     warnings = request.warnings.members.map(PushVerdict.Warning.init)
     connection = Connection(request)
     if let answer = request.answer {

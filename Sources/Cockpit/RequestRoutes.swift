@@ -61,7 +61,9 @@ struct RequestRoutes {
         cursor: cursor, hasMore: found.value.count > limit,
         kept: .init(
           bytes: kept.bytes, limitBytes: configuration.keepRequests, count: kept.count),
-        requests: found.value.prefix(limit).map { RequestStatus($0) }),
+        requests: found.value.prefix(limit).map {
+          RequestStatus($0, redacted: configuration.redact)
+        }),
       found.missing)
   }
 
@@ -110,11 +112,13 @@ struct RequestRoutes {
     guard relay.keepsRequests else { return nil }
     var match = RequestMatch()
     match.id = id
-    return await relay.requests(match, limit: 1).value.first.map { RequestStatus($0) }
+    return await relay.requests(match, limit: 1).value.first.map {
+      RequestStatus($0, redacted: relay.redactedPlaces.map(\.description))
+    }
   }
 
   private func status(of request: SentRequest) async -> RequestStatus {
-    var status = RequestStatus(request)
+    var status = RequestStatus(request, redacted: configuration.redact)
     guard request.isWhole else { return status }
     status.curl = CurlCommand(configuration, provider: provider).text(of: request)
     return status
