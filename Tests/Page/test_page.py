@@ -1016,7 +1016,7 @@ class PageTests(unittest.TestCase):
         tops = [marks.nth(index).bounding_box()["y"] for index in range(min(4, marks.count()))]
         self.assertEqual(tops, sorted(set(tops)), "one mark below the other")
         self.assertGreaterEqual(page.locator("#lanes path.arc").count(), 1)
-        marks.first.click()
+        page.locator("#lanes .mark[data-push]").first.click()
         expect(page.locator("#push h2")).to_contain_text("push #")
         self.assertLessEqual(page.evaluate(wide), 0)
         page.click("#views [value=phones]")
