@@ -447,7 +447,7 @@ class PageTests(unittest.TestCase):
         self.assertIn("axis=time", page.url)
         page.select_option("#axis", "")
         for _ in range(45):
-            push(600_000)
+            push(720_000)
         expect(about).not_to_have_attribute("aria-label", re.compile("order"))
 
     def test_group_opens_on_click_and_by_key(self):
