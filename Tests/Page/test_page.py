@@ -447,7 +447,7 @@ class PageTests(unittest.TestCase):
         self.assertIn("axis=time", page.url)
         page.select_option("#axis", "")
         for _ in range(45):
-            push(600_000)
+            push(720_000)
         expect(about).not_to_have_attribute("aria-label", re.compile("order"))
 
     def test_group_opens_on_click_and_by_key(self):
@@ -1016,7 +1016,7 @@ class PageTests(unittest.TestCase):
         tops = [marks.nth(index).bounding_box()["y"] for index in range(min(4, marks.count()))]
         self.assertEqual(tops, sorted(set(tops)), "one mark below the other")
         self.assertGreaterEqual(page.locator("#lanes path.arc").count(), 1)
-        marks.first.click()
+        page.locator("#lanes .mark[data-push]").first.click()
         expect(page.locator("#push h2")).to_contain_text("push #")
         self.assertLessEqual(page.evaluate(wide), 0)
         page.click("#views [value=phones]")

@@ -104,7 +104,7 @@ export function drawLanes(view) {
 // By time: where a moment is, and marks that would touch in a lane are one.
 function axisByTime({ from, to, right, lanes, end }) {
 	const X = (t) => LEFT + (Math.max(from, Math.min(to, t)) - from) * (right - LEFT) / (to - from);
-	return { X, isTight: [...lanes.values()].some((items) => items.some(({ t }, index) => index && X(t) - X(items[index - 1].t) < 15)),
+	return { X, isTight: [...lanes.values()].some((items) => items.some(({ t }, index) => index && X(t) - X(items[index - 1].t) < (wasOrder ? 18 : 15))),
 		rowOf(items) {
 			const found = [], gap = 16;
 			for (const entry of items) {
@@ -139,11 +139,12 @@ function axisByOrder({ inside, waits, right }) {
 	return { X, columns, earlier, rowOf: (items) => items.filter((entry) => place.has(entry)).map((entry) => ({ x: place.get(entry), items: [entry] })) };
 }
 
+// Back to time only when there is a little more room than made it go: so it does not change with every second.
 let wasOrder = false;
 function drawWide(view) {
 	const { entries, at, end, held, nextOf, untilOf, rideOf, phone, push, width, busy, span, zoom, axis: wish } = view, { from, to } = windowOf(view);
 	const right = width - 14, inside = zoom || wish === "order" && !span ? entries : entries.filter(({ t }) => t >= from && t <= to), lanes = Map.groupBy(inside, laneOf);
-	const byTime = axisByTime({ from, to, right, lanes, end }), isOrder = !!inside[0] && (!!zoom || wish === "order" || !wish && !span && (byTime.isTight || wasOrder && inside.length > 25));
+	const byTime = axisByTime({ from, to, right, lanes, end }), isOrder = !!inside[0] && (!!zoom || wish === "order" || !wish && !span && byTime.isTight);
 	const waits = [...new Set(held.flatMap((entry) => [untilOf(entry), rideOf(entry)]).filter((t) => t > end))].sort((a, b) => a - b).slice(0, phone ? 4 : 2);
 	const axis = isOrder ? axisByOrder({ inside, waits, right }) : byTime, { X } = axis, { put, block } = labels(width);
 	const [topics, more] = topicsOf(isOrder ? axis.columns.flatMap((column) => [...column.lanes?.values() ?? []]) : inside, phone, phone ? 12 : 7);
