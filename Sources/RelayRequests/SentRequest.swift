@@ -73,8 +73,6 @@ package struct SentRequest: Sendable {
   package internal(set) var answer: Answer?
   /// True if places of its payload are replaced.
   package internal(set) var isRedacted = false
-  /// Of the same text as the row before, which it costs nothing.
-  var sharesFields = false
 
   package init(
     at moment: Instant, _ uniqueID: UniqueID, _ source: RequestSource, ordinal: UInt32,

@@ -93,23 +93,18 @@ struct KeptRequests {
     if head.read(fields, arena) { source = nil }
   }
 
-  /// Returns the row's number.
-  mutating func keep(
-    _ content: SentRequest.Content, _ fields: [UInt8], _ uniqueID: UniqueID, bodyBytes: Int?,
-    _ credentials: ConnectionCredentials, on handler: ConnectionHandler
-  ) -> UInt64 {
-    let runner = handler.runner
-    let source =
-      source
-      ?? RequestSource(
-        .provider, peer: handler.peerText, isEncrypted: !runner.settings.configuration.plaintext,
-        credentials.shown(by: runner.verifier.keys), connection: handler.number?.value ?? 0)
-    self.source = source
+  /// The connection of the next request, and the request's place on it.
+  mutating func next(
+    _ credentials: borrowing ConnectionCredentials, on handler: ConnectionHandler
+  ) -> (source: RequestSource, ordinal: UInt32) {
     count &+= 1
-    return runner.history.keep(
-      SentRequest(
-        at: runner.now, uniqueID, source, ordinal: count, fields: fields, content,
-        bodyBytes: bodyBytes))
+    if let source { return (source, count) }
+    let runner = handler.runner
+    let new = RequestSource(
+      .provider, peer: handler.peerText, isEncrypted: !runner.settings.configuration.plaintext,
+      credentials.shown(by: runner.verifier.keys), connection: handler.number?.value ?? 0)
+    source = new
+    return (new, count)
   }
 }
 
@@ -121,17 +116,12 @@ extension ProviderConnection {
     _ sentText: [UInt8], _ body: [UInt8]?, _ warnings: CaseSet<PayloadWarning>,
     on handler: ConnectionHandler
   ) {
-    let row =
-      switch result {
-      case .success(let notification):
-        kept?.keep(
-          .push(notification, warnings: warnings), sentText, uniqueID, bodyBytes: body?.count,
-          credentials, on: handler)
-      case .failure:
-        kept?.keep(
-          .unusable(body: body ?? []), sentText, uniqueID, bodyBytes: body?.count, credentials,
-          on: handler)
-      }
+    guard case .success(let notification) = result else {
+      return keep(body, stream, uniqueID, sentText, on: handler)
+    }
+    guard let (source, ordinal) = kept?.next(credentials, on: handler) else { return }
+    let row = handler.runner.history.requests?.append(
+      notification, warnings, at: handler.runner.now, source, ordinal: ordinal, fields: sentText)
     _ = waiting.modify(stream) { $0.row = row ?? 0 }
   }
 
@@ -139,10 +129,19 @@ extension ProviderConnection {
   mutating func keepRefused(
     _ stream: StreamID, _ uniqueID: UniqueID, on handler: ConnectionHandler
   ) {
-    guard let whole = kept?.head.whole else { return }
-    let row = kept?.keep(
-      .unusable(body: []), whole, uniqueID, bodyBytes: 0, credentials, on: handler)
-    _ = waiting.modify(stream) { $0.row = row ?? 0 }
+    if let whole = kept?.head.whole { keep([], stream, uniqueID, whole, on: handler) }
+  }
+
+  private mutating func keep(
+    _ body: [UInt8]?, _ stream: StreamID, _ uniqueID: UniqueID, _ text: [UInt8],
+    on handler: ConnectionHandler
+  ) {
+    guard let (source, ordinal) = kept?.next(credentials, on: handler) else { return }
+    let row = handler.runner.history.keep(
+      SentRequest(
+        at: handler.runner.now, uniqueID, source, ordinal: ordinal, fields: text,
+        .unusable(body: body ?? []), bodyBytes: body?.count))
+    _ = waiting.modify(stream) { $0.row = row }
   }
 
   mutating func keepBody(

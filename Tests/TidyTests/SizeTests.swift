@@ -13,7 +13,7 @@ private let linesPerTarget = [
   "AdminAPI": 1100, "Cockpit": 3400, "CoreBenchmarks": 850, "DeviceLink": 650, "DeviceModel": 6100,
   "DeviceSimulator": 5350, "HTTP2": 3250, "NATS": 350, "PhoneRuntime": 2750, "Primitives": 700,
   "ProviderCredentials": 1800, "RelayClient": 1700, "RelayCluster": 4550, "RelayCore": 8700,
-  "RelayFaults": 350, "RelayRecording": 3050, "RelayRequests": 600, "RelayServer": 9500,
+  "RelayFaults": 350, "RelayRecording": 3050, "RelayRequests": 800, "RelayServer": 9500,
   "RelaySetup": 600, "RelayStore": 2650, "RelayTestKit": 350, "SQLite": 450, "TLS": 1750,
   "Transport": 150, "pushrelay": 5750,
 ]
