@@ -83,7 +83,7 @@ struct RequestsCommand: AsyncParsableCommand {
   }
 
   private static func row(_ request: RequestStatus) -> [String] {
-    let answer = [request.status.map(String.init) ?? "no answer", request.reason ?? ""]
+    let answer = [request.status.map(String.init) ?? "no answer", request.reason].compactMap(\.self)
     return [
       request.at, request.uniqueId, answer.joined(separator: " "), request.topic ?? "no topic",
       request.pushType ?? "", body(of: request),

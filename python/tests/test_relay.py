@@ -48,7 +48,7 @@ def test_what_must_not_happen(push_relay: Relay, phone: Phone) -> None:
 
 def test_a_wrong_badge_is_named(push_relay: Relay, phone: Phone) -> None:
     push = push_relay.push(phone, {"aps": {"alert": "Your order", "badge": 2}})
-    push_relay.wait("delivered", phone, payload={"aps.badge": 2}, headers={"apns-priority": "10"})
+    push_relay.wait("delivered", phone, payload={"aps.badge": 2}, headers={"apns-push-type": "alert"})
     with pytest.raises(NotMet, match=rf"{push.unique_id}.*aps\.badge is 2, not 3"):
         push_relay.wait("received", phone, payload={"aps.badge": 3}, timeout="0s")
     push_relay.never("received", phone, payload={"aps.badge": 3})

@@ -396,7 +396,7 @@ class Relay:
         wanted = {name: value for name, value in filters.items() if value is not None}
         if payload is not None:
             wanted["payload"] = payload
-        found = self.call("GET", f"/v1/requests?{urlencode(wanted)}")
+        found = self.call("GET", f"/v1/requests?{urlencode(wanted, quote_via=quote)}")
         return list(found["requests"])
 
     def lives(self, limit: int = 50) -> list[str]:
