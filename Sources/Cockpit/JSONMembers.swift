@@ -85,8 +85,10 @@ struct JSONMembers {
   func integer(_ key: String) throws -> Int64? {
     guard let value = tree[key] else { return nil }
     // Not through `Double` alone, which cannot hold every whole number above 2^53.
+    let source = String(decoding: value.source, as: UTF8.self)
+    let isPlain = source.allSatisfy { $0.isNumber || $0 == "-" }
     guard case .number(let number) = value.value,
-      let integer = Int64(String(decoding: value.source, as: UTF8.self)) ?? Int64(exactly: number)
+      let integer = Int64(source) ?? (isPlain ? nil : Int64(exactly: number))
     else { throw Refusal.body("\(key) is a whole number below 2^63", field: prefix + key) }
     return integer
   }

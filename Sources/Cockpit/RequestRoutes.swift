@@ -76,7 +76,7 @@ struct RequestRoutes {
     match.reason = request.parameter("reason")
     match.status = try Refusal.read(
       request.parameter("status"), "status", "is an HTTP status such as 400"
-    ) { Int($0) }
+    ) { text in Int(text).flatMap { (100...599).contains($0) ? $0 : nil } }
     match.payload = request.parameters("payload").map { PayloadCondition($0) }
     match.since = try request.parameter("since").map { try epoch.moment($0) }
     if let token = try Refusal.token(request.parameter("token")) { match.tokens = [token] }
