@@ -70,7 +70,7 @@ package struct RequestStatus: Codable, Equatable, Sendable {
     time = request.at.milliseconds
     topic = request.topic
     token = request.token?.hexadecimal
-    path = request.header(":path") ?? token.map { "/3/device/\($0)" }
+    path = request.path
     let notification = request.notification
     pushType = request.pushType
     priority = notification.map { Int($0.priority.rawValue) }

@@ -24,7 +24,7 @@ struct RequestRoutes {
     }
     router.get("/v1/requests/:id") { _, context in
       let (request, missing) = try await request(named: context.parameters.get("id") ?? "")
-      return try Response(json: Lacking(await status(of: request), missing))
+      return try Response(json: Lacking(status(of: request), missing))
     }
     router.post("/v1/requests/:id/resend") { _, context in
       let (request, _) = try await request(named: context.parameters.get("id") ?? "")
@@ -61,9 +61,7 @@ struct RequestRoutes {
         cursor: cursor, hasMore: found.value.count > limit,
         kept: .init(
           bytes: kept.bytes, limitBytes: configuration.keepRequests, count: kept.count),
-        requests: found.value.prefix(limit).map {
-          RequestStatus($0, redacted: configuration.redact)
-        }),
+        requests: found.value.prefix(limit).map { Self.status(of: $0, relay) }),
       found.missing)
   }
 
@@ -112,13 +110,15 @@ struct RequestRoutes {
     guard relay.keepsRequests else { return nil }
     var match = RequestMatch()
     match.id = id
-    return await relay.requests(match, limit: 1).value.first.map {
-      RequestStatus($0, redacted: relay.redactedPlaces.map(\.description))
-    }
+    return await relay.requests(match, limit: 1).value.first.map { status(of: $0, relay) }
   }
 
-  private func status(of request: SentRequest) async -> RequestStatus {
-    var status = RequestStatus(request, redacted: configuration.redact)
+  static func status(of request: SentRequest, _ relay: Relay) -> RequestStatus {
+    RequestStatus(request, redacted: relay.redactedPlaces.map(\.description))
+  }
+
+  private func status(of request: SentRequest) -> RequestStatus {
+    var status = Self.status(of: request, relay)
     guard request.isWhole else { return status }
     status.curl = CurlCommand(configuration, provider: provider).text(of: request)
     return status
@@ -133,8 +133,7 @@ struct RequestRoutes {
 
   private func url(of request: SentRequest) -> String {
     let scheme = configuration.plaintext ? "http" : "https"
-    let path = request.header(":path") ?? "/3/device/\(request.token?.hexadecimal ?? "")"
-    return "\(scheme)://\(request.header(":authority") ?? provider)\(path)"
+    return "\(scheme)://\(request.header(":authority") ?? provider)\(request.path ?? "/")"
   }
 }
 
@@ -147,9 +146,9 @@ struct CurlCommand {
     (self.configuration, self.provider) = (configuration, provider)
   }
 
-  /// Fields that curl makes itself, or that must be new.
+  /// Fields that curl makes itself.
   private static let left: Set<String> = [
-    "authorization", "content-length", "apns-id", "host", "user-agent", "accept",
+    "authorization", "content-length", "host", "user-agent", "accept",
   ]
 
   func text(of request: SentRequest) -> String {
@@ -172,22 +171,13 @@ struct CurlCommand {
         "\"authorization: bearer $(\(command) jwt --state \(Self.quoted(state))\(topic))\"",
       ]
     }
-    var headers = request.headers.filter {
-      !$0.name.hasPrefix(":") && !Self.left.contains($0.name)
+    for field in request.pushFields where !Self.left.contains(field.name) {
+      words += ["--header", Self.quoted("\(field.name): \(field.value)")]
     }
-    if headers.isEmpty, let notification = request.notification {
-      headers = [
-        ("apns-topic", notification.topic.description),
-        ("apns-push-type", notification.pushType.wireName),
-        ("apns-priority", "\(notification.priority.rawValue)"),
-      ]
-    }
-    for header in headers { words += ["--header", Self.quoted("\(header.name): \(header.value)")] }
     // Raw: a body that begins with @ names no file.
     words += ["--data-raw", Self.quoted(String(decoding: request.body, as: UTF8.self))]
     let scheme = configuration.plaintext ? "http" : "https"
-    let path = request.header(":path") ?? "/3/device/\(request.token?.hexadecimal ?? "")"
-    words.append(Self.quoted("\(scheme)://\(provider)\(path)"))
+    words.append(Self.quoted("\(scheme)://\(provider)\(request.path ?? "/")"))
     return words.joined(separator: " ")
   }
 
@@ -211,11 +201,6 @@ extension PushWish {
     }
     self.init(to: token.hexadecimal, topic: request.topic)
     draft.payload = request.body
-    draft.headers = request.headers.filter { !$0.name.hasPrefix(":") && $0.name != "apns-id" }
-    guard draft.headers.isEmpty, let notification = request.notification else { return }
-    draft.headers = [
-      ("apns-push-type", notification.pushType.wireName),
-      ("apns-priority", "\(notification.priority.rawValue)"),
-    ]
+    draft.headers = request.pushFields
   }
 }

@@ -267,8 +267,7 @@ struct WaitRoutes {
     if let request = finding.nearest, let match = try await match(wish),
       let difference = Self.difference(match, request)
     {
-      refusal.nearestRequest = RequestStatus(
-        request, redacted: relay.redactedPlaces.map(\.description))
+      refusal.nearestRequest = RequestRoutes.status(of: request, relay)
       refusal.difference = difference
       refusal.message =
         "no push is as wanted; the nearest is \(request.uniqueID), sent at "

@@ -13,7 +13,6 @@ package struct RequestJournal: Sendable {
   /// The number of the oldest row.
   private var first: UInt64 = 1
   private var blocks = Blocks()
-  private var lastFields: [UInt8] = []
   private var forgottenCount = 0
   /// Of all rows, an estimate.
   package private(set) var bytes = 0
@@ -28,45 +27,38 @@ package struct RequestJournal: Sendable {
   package var count: Int { rows.count - forgottenCount }
 
   /// Returns the row's number.
-  package mutating func append(_ request: consuming SentRequest) -> UInt64 {
-    if !redaction.paths.isEmpty { request.redact(redaction) }
-    return append(Row(request, blocks.append(request.body)))
-  }
-
-  /// The same of a push, without a copy of all that it is: each one goes through here.
+  ///
+  /// - Parameter sharesFields: an earlier row has the same text, so that it costs this one nothing.
   package mutating func append(
-    _ notification: Notification, _ warnings: CaseSet<PayloadWarning>, at moment: Instant,
-    _ source: RequestSource, ordinal: UInt32, fields: [UInt8]
+    _ request: consuming SentRequest, sharesFields: Bool = false
   ) -> UInt64 {
-    guard redaction.paths.isEmpty else {
-      return append(
-        SentRequest(
-          at: moment, notification.uniqueID, source, ordinal: ordinal, fields: fields,
-          .push(notification, warnings: warnings), bodyBytes: notification.payload.count))
-    }
-    let body = blocks.append(notification.payload)
-    let shares = isLast(fields)
-    bytes += Row.keptBytes(body.count + notification.collapseID.count, fields, shares)
-    rows.append(
-      Row(
-        notification, warnings, at: moment, source, ordinal: ordinal, fields: fields, body,
-        sharesFields: shares))
-    return makeRoom()
-  }
-
-  private mutating func append(_ row: consuming Row) -> UInt64 {
-    row.sharesFields = isLast(row.fields)
+    if !redaction.paths.isEmpty { request.redact(redaction) }
+    var row = Row(request, blocks.append(request.body))
+    row.sharesFields = sharesFields
     bytes += row.keptBytes
     rows.append(row)
     return makeRoom()
   }
 
-  /// The heads of a connection share their text mostly.
-  @inline(__always)
-  private mutating func isLast(_ fields: [UInt8]) -> Bool {
-    if fields == lastFields { return true }
-    lastFields = fields
-    return false
+  /// The same of a push, without a copy of all that it is: each one goes through here.
+  package mutating func append(
+    _ notification: Notification, _ warnings: CaseSet<PayloadWarning>, at moment: Instant,
+    _ source: RequestSource, ordinal: UInt32, fields: [UInt8], sharesFields: Bool
+  ) -> UInt64 {
+    guard redaction.paths.isEmpty else {
+      return append(
+        SentRequest(
+          at: moment, notification.uniqueID, source, ordinal: ordinal, fields: fields,
+          .push(notification, warnings: warnings), bodyBytes: notification.payload.count),
+        sharesFields: sharesFields)
+    }
+    let body = blocks.append(notification.payload)
+    bytes += Row.keptBytes(body.count + notification.collapseID.count, fields, sharesFields)
+    rows.append(
+      Row(
+        notification, warnings, at: moment, source, ordinal: ordinal, fields: fields, body,
+        sharesFields: sharesFields))
+    return makeRoom()
   }
 
   /// Returns the number of the newest row.

@@ -133,11 +133,27 @@ package struct SentRequest: Sendable {
     }
   }
 
+  package var path: String? {
+    header(FieldName.path.wireName) ?? notification.map { "/3/device/\($0.token.hexadecimal)" }
+  }
+
+  /// The fields that say what kind of push it is; without a head, as of the binary API, those that
+  /// would.
+  package var pushFields: [(name: String, value: String)] {
+    let fields = headers.filter { !$0.name.hasPrefix(":") && $0.name != FieldName.apnsID.wireName }
+    guard fields.isEmpty, let notification else { return fields }
+    return [
+      (FieldName.apnsTopic.wireName, notification.topic.description),
+      (FieldName.apnsPushType.wireName, notification.pushType.wireName),
+      (FieldName.apnsPriority.wireName, "\(notification.priority.rawValue)"),
+    ]
+  }
+
   package var topic: String? { notification?.topic.description ?? header("apns-topic") }
 
   package var token: DeviceToken? {
     if let notification { return notification.token }
-    return header(FieldName.path.wireName).flatMap { path in
+    return path.flatMap { path in
       DeviceToken(hexadecimal: String(path.dropFirst("/3/device/".count)))
     }
   }

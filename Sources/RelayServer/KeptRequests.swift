@@ -12,7 +12,11 @@ import RelaySetup
 /// so that all rows of such heads share one text.
 struct SentHead {
   /// A line each, `name: value`, in order. The values of `own` are missing.
-  private(set) var text: [UInt8] = []
+  private(set) var text: [UInt8] = [] {
+    didSet { isTextKept = false }
+  }
+  /// True once a row has this text.
+  var isTextKept = false
   /// The newest values of `ownFields`.
   private var own: [[UInt8]] = Array(repeating: [], count: 3)
 
@@ -106,6 +110,9 @@ struct KeptRequests {
     source = new
     return (new, count)
   }
+
+  /// Whether a row has the text of the newest head already; from now on one has.
+  mutating func keepText() -> Bool { exchange(&head.isTextKept, with: true) }
 }
 
 /// The journal of requests. Of a client that has not shown who it is, nothing goes there.
@@ -114,14 +121,15 @@ extension ProviderConnection {
   mutating func keep(
     _ result: Result<Notification, Rejection>, _ stream: StreamID, _ uniqueID: UniqueID,
     _ sentText: [UInt8], _ body: [UInt8]?, _ warnings: CaseSet<PayloadWarning>,
-    on handler: ConnectionHandler
+    at now: Instant, on handler: ConnectionHandler
   ) {
     guard case .success(let notification) = result else {
       return keep(body, stream, uniqueID, sentText, on: handler)
     }
     guard let (source, ordinal) = kept?.next(credentials, on: handler) else { return }
     let row = handler.runner.history.requests?.append(
-      notification, warnings, at: handler.runner.now, source, ordinal: ordinal, fields: sentText)
+      notification, warnings, at: now, source, ordinal: ordinal, fields: sentText,
+      sharesFields: kept?.keepText() ?? false)
     _ = waiting.modify(stream) { $0.row = row ?? 0 }
   }
 

@@ -137,7 +137,7 @@ struct ProviderConnection {
     }
     if let query { return ask(query, stream, on: handler) }
     if kept != nil, let result {
-      keep(result, stream, uniqueID, sentText, body, warnings, on: handler)
+      keep(result, stream, uniqueID, sentText, body, warnings, at: now, on: handler)
     }
     switch result {
     case .success(let notification):
@@ -249,7 +249,7 @@ struct ProviderConnection {
         let body = request.receivedBody
         keep(
           .failure(.idleTimeout), stream, uniqueID, request.wholeText(bodyBytes: body?.count), body,
-          CaseSet(), on: handler)
+          CaseSet(), at: handler.runner.now, on: handler)
       }
       respond(stream, .rejected(.idleTimeout), on: handler)
       handler.markDirty()

@@ -81,7 +81,10 @@ enum Schema {
     ALTER TABLE apps DROP COLUMN budget;
     """,
     // Devices' names for people.
-    "ALTER TABLE devices ADD COLUMN name TEXT;",
+    """
+    ALTER TABLE devices ADD COLUMN name TEXT;
+    CREATE INDEX named_devices ON devices (id, name) WHERE name IS NOT NULL;
+    """,
   ]
 
   /// Reads the header without SQLite, so as not to touch a foreign file. False without a file.

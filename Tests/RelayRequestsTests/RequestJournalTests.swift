@@ -129,7 +129,7 @@ enum Sample {
         _ = journal.append(
           SentRequest(
             at: push.at, push.uniqueID, push.source, ordinal: 1, fields: fields, push.content,
-            bodyBytes: push.bodyBytes))
+            bodyBytes: push.bodyBytes), sharesFields: !differ && number > 1)
       }
       return journal.bytes
     }

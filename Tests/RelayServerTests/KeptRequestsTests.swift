@@ -74,6 +74,20 @@ import Testing
     }
   }
 
+  /// Rows of one head share its text; of heads that differ each counts.
+  @Test func theTextOfAHeadIsCountedOnce() throws {
+    func bytes(_ value: (Int) -> String) throws -> Int {
+      let scene = ConnectionScene()
+      let peer = try scene.connect(provider: true)
+      for number in 0..<20 {
+        try send(peer, [("x-long", value(number) + String(repeating: "x", count: 2000))])
+      }
+      return scene.runner.history.requests?.bytes ?? 0
+    }
+    let (same, different) = (try bytes { _ in "1" }, try bytes { "\($0)" })
+    #expect(same < 20 * 1000 && different - same > 18 * 2000)
+  }
+
   @Test func aRefusedRequestIsKeptToo() throws {
     let scene = ConnectionScene()
     let peer = try scene.connect(provider: true)
