@@ -7,12 +7,14 @@ package struct Redaction: Sendable {
 
   package init(_ paths: [PayloadPath]) { self.paths = paths }
 
-  /// The payload to keep. A body that is no JSON is replaced as a whole, as nothing is known of it.
+  /// The payload to keep: byte by byte the same if it has none of the places. A body that is no
+  /// JSON is replaced as a whole, as nothing is known of it.
   package func redacted(_ payload: [UInt8]) -> [UInt8] {
     guard !paths.isEmpty else { return payload }
     guard let tree = try? JSONTree.read(payload) else {
       return Array("[\(payload.count) bytes]".utf8)
     }
+    guard paths.contains(where: { $0.find(in: tree) != nil }) else { return payload }
     var bytes: [UInt8] = []
     write(tree, paths.map { $0.names[...] }, to: &bytes)
     return bytes

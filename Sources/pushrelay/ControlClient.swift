@@ -24,9 +24,9 @@ struct AdminOptions: ParsableArguments {
 
   /// Asks the relay, and shows its answer.
   func show<Answer: Decodable>(
-    _ method: HTTPMethod, _ path: String, body: [UInt8] = [], as show: (Answer) -> Void
+    _ method: HTTPMethod, _ path: String, body: [UInt8] = [], as show: (Answer) throws -> Void
   ) async throws {
-    if let answer = try await ask(Answer.self, method, path, body: body) { show(answer) }
+    if let answer = try await ask(Answer.self, method, path, body: body) { try show(answer) }
   }
 
   /// The same for all that there are of a kind.

@@ -102,7 +102,12 @@ struct RequestsCommand: AsyncParsableCommand {
       }
     }
     try await common.show(.GET, "/v1/requests/\(id)") { (request: RequestStatus) in
-      if curl { Console.say(request.curl ?? "") } else { Self.show(request) }
+      if !curl { return Self.show(request) }
+      guard let command = request.curl else {
+        throw CommandError(
+          "its body is redacted or was too long to be kept: it cannot be sent again")
+      }
+      Console.say(command)
     }
   }
 

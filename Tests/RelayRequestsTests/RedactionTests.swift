@@ -23,7 +23,8 @@ import Testing
   @Test func whatNoPathNamesStaysAsItIs() {
     let payload = #"{ "a" : 1.0,  "b":{"c" :2} }"#
     #expect(redacted(payload, []) == payload)
-    #expect(redacted(payload, ["z", "a.b"]) == #"{"a":1.0,"b":{"c" :2}}"#)
+    #expect(redacted(payload, ["z", "a.b"]) == payload)
+    #expect(redacted(payload, ["z", "a"]) == #"{"a":"[number]","b":{"c" :2}}"#)
   }
 
   @Test func ofABodyThatIsNoJSONNothingIsKept() {
