@@ -12,8 +12,11 @@ package struct Waits: Codable, Equatable, Sendable {
     package var every: String
     /// When there is one more; nil when none is used.
     package var next: Int64?
+    /// When the last one went; nil once the log has forgotten it, and for a phone's.
+    package var last: Int64?
 
-    package init(_ allowance: Allowance) {
+    package init(_ allowance: Allowance, last: Instant? = nil) {
+      self.last = last?.milliseconds
       remaining = allowance.remaining
       burst = allowance.limit.burst
       every = allowance.limit.interval.text
@@ -55,9 +58,15 @@ package struct HeldPush {
   private let slot: DeviceReport.Slot
   private let isSilent: Bool
   private let now: Instant
+  private let lastOfApp: Instant?
 
   /// nil when the device holds no such push.
-  package init?(_ id: UniqueID, in report: DeviceReport, at now: Instant) {
+  ///
+  /// - Parameter lastOfApp: when the app's last silent push on its budget went, if that is known.
+  package init?(
+    _ id: UniqueID, in report: DeviceReport, lastOfApp: Instant? = nil, at now: Instant
+  ) {
+    self.lastOfApp = lastOfApp
     for app in report.apps {
       guard
         let slot = [app.silent, app.visible].compactMap(\.self).first(where: { $0.uniqueID == id })
@@ -78,8 +87,8 @@ package struct HeldPush {
       if mayRide { waits.ride = Waits.Ride(by: report.keepAliveAt?.milliseconds) }
     }
     if isSilent, !slot.isPaid {
-      waits.app = app.allowance.map(Waits.Budget.init)
-      waits.device = report.allowance.map(Waits.Budget.init)
+      waits.app = app.allowance.map { Waits.Budget($0, last: lastOfApp) }
+      waits.device = report.allowance.map { Waits.Budget($0) }
       waits.policy = report.policy
     }
     return waits
@@ -115,11 +124,13 @@ package struct HeldPush {
   }
 
   private var budgets: String {
-    let parts = [("app", app.allowance), ("phone", report.allowance)].compactMap { name, budget in
+    let all = [("app", app.allowance, lastOfApp), ("phone", report.allowance, nil)]
+    let parts = all.compactMap { name, budget, last in
       budget.map { budget in
         let left = "\(name) budget: \(budget.remaining) of \(budget.limit.burst) left"
         guard budget.remaining == 0, let next = budget.next else { return left }
-        return "\(left), one comes back every \(budget.limit.interval.afterEvery), "
+        let went = last.map { " the last went at \($0.text(at: now))," } ?? ""
+        return "\(left),\(went) one comes back every \(budget.limit.interval.afterEvery), "
           + "the next at \(next.text(at: now))"
       }
     }

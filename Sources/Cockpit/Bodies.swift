@@ -6,13 +6,17 @@ import RelayServer
 extension NotificationLife {
   /// With what only the admin API tells: the device, and the outcome in one sentence.
   ///
-  /// - Parameter report: its device's; nil when that is away, as its node is, or gone.
-  init?(_ life: Relay.Life, _ report: DeviceReport? = nil, at now: Instant) {
+  /// - Parameters:
+  ///   - report: its device's; nil when that is away, as its node is, or gone.
+  ///   - lastOfApp: when the app's last silent push on its budget went, if that is known.
+  init?(
+    _ life: Relay.Life, _ report: DeviceReport? = nil, lastOfApp: Instant? = nil, at now: Instant
+  ) {
     self.init(life.steps, warnings: life.note.warnings, traceParent: life.note.traceParent)
     device = life.device.description
     phone = NamedDevices.name(of: life.device)
     token = report?.apps.first { $0.topic == life.topic }?.token.hexadecimal ?? ""
-    if let held = report.flatMap({ HeldPush(life.uniqueID, in: $0, at: now) }) {
+    if let held = report.flatMap({ HeldPush(life.uniqueID, in: $0, lastOfApp: lastOfApp, at: now) }) {
       (waits, sentence) = (held.waits, held.sentence)
     } else {
       sentence = Self.sentence(life, at: now)

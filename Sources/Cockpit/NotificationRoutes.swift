@@ -47,7 +47,22 @@ struct NotificationRoutes {
 
   func body(of life: Relay.Life) async -> NotificationLife? {
     // Unknown for a device whose node is away.
-    NotificationLife(life, try? await relay.report(of: life.device), at: relay.now)
+    let report = try? await relay.report(of: life.device)
+    let last = await lastOfApp(life, report)
+    return NotificationLife(life, report, lastOfApp: last, at: relay.now)
+  }
+
+  /// When the last silent push went that this one waits behind, if the log still has it.
+  private func lastOfApp(_ life: Relay.Life, _ report: DeviceReport?) async -> Instant? {
+    guard
+      let app = report?.apps.first(where: { $0.silent?.uniqueID == life.uniqueID }),
+      app.allowance?.remaining == 0
+    else { return nil }
+    var filter = Relay.LifeFilter()
+    (filter.device, filter.topic) = (life.device, app.topic.description)
+    filter.kind = .silent
+    let steps = await relay.lives(filter, limit: 8).value.flatMap(\.steps)
+    return steps.filter { $0.step.mayCostBudget }.map(\.at).max()
   }
 
   /// Of several, with one question to each node.
@@ -57,7 +72,13 @@ struct NotificationRoutes {
     let reports = Dictionary(
       await relay.reports(of: devices).value.map { ($0.device, $0) }, uniquingKeysWith: { $1 })
     let now = relay.now
-    return lives.compactMap { NotificationLife($0, reports[$0.device], at: now) }
+    var lasts: [UniqueID: Instant] = [:]
+    for life in lives where lasts.count < 10 {
+      lasts[life.uniqueID] = await lastOfApp(life, reports[life.device])
+    }
+    return lives.compactMap {
+      NotificationLife($0, reports[$0.device], lastOfApp: lasts[$0.uniqueID], at: now)
+    }
   }
 
   private func page(_ request: Request) async throws -> Lacking<NotificationList> {
@@ -100,4 +121,15 @@ struct NotificationRoutes {
     "received", "restored", "sent", "stored", "delivered", "discarded", "replaced", "expired",
     "unregistered", "cleared",
   ]
+}
+
+extension DeliveryStep {
+  /// Sent, and not along with something else.
+  fileprivate var mayCostBudget: Bool {
+    guard case .sent(let via, _) = self else { return false }
+    return switch via {
+    case .direct, .refill, .connect: true
+    case .piggyback, .hold, .resend: false
+    }
+  }
 }

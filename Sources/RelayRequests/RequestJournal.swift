@@ -2,106 +2,110 @@ import DequeModule
 package import Primitives
 package import RelayCore
 
-/// The newest requests of a loop, bounded in bytes: the oldest go first. Rows have numbers from 1
-/// on, without gaps.
-///
-/// Bodies are copied into blocks, one behind the other. A kept reference would be cheaper for the
-/// moment, and dear later: memory that is freed long after its use is in no cache any more, nor is
-/// what takes its place.
+/// The newest requests of a loop, bounded in bytes: the oldest go first, a block at a time. Rows
+/// have numbers from 1 on, without gaps.
 package struct RequestJournal: Sendable {
-  private var rows = Deque<Row>()
-  /// The number of the oldest row.
-  private var first: UInt64 = 1
-  private var blocks = Blocks()
-  private var forgottenCount = 0
-  /// Of all rows, an estimate.
-  package private(set) var bytes = 0
+  /// Those before the newest.
+  private var older = Deque<RequestBlock>()
+  private var newest: RequestBlock
+  /// The memory of a block that has gone.
+  private var spare = RequestBlock(first: 0)
+  /// Of the blocks before the newest.
+  private var olderBytes = 0
   package let limitBytes: Int
+  private let blockBytes: Int
   private let redaction: Redaction
 
   package init(limitBytes: Int, _ redaction: Redaction) {
     self.limitBytes = limitBytes
     self.redaction = redaction
+    blockBytes = min(65_536, limitBytes / 16)
+    newest = RequestBlock(first: 1)
   }
 
-  package var count: Int { rows.count - forgottenCount }
+  /// An estimate.
+  package var bytes: Int { olderBytes + newest.keptBytes }
+
+  package var count: Int { older.reduce(newest.count) { $0 + $1.count } }
 
   /// Returns the row's number.
-  ///
-  /// - Parameter sharesFields: an earlier row has the same text, so that it costs this one nothing.
-  package mutating func append(
-    _ request: consuming SentRequest, sharesFields: Bool = false
-  ) -> UInt64 {
+  package mutating func append(_ request: consuming SentRequest) -> UInt64 {
     if !redaction.paths.isEmpty { request.redact(redaction) }
-    var row = Row(request, blocks.append(request.body))
-    row.sharesFields = sharesFields
-    bytes += row.keptBytes
-    rows.append(row)
+    if newest.keptBytes >= blockBytes { beginBlock() }
+    newest.append(request)
     return makeRoom()
   }
 
   /// The same of a push, without a copy of all that it is: each one goes through here.
   package mutating func append(
     _ notification: Notification, _ warnings: CaseSet<PayloadWarning>, at moment: Instant,
-    _ source: RequestSource, ordinal: UInt32, fields: [UInt8], sharesFields: Bool
+    _ head: RequestHead, ordinal: UInt32
   ) -> UInt64 {
     guard redaction.paths.isEmpty else {
       return append(
         SentRequest(
-          at: moment, notification.uniqueID, source, ordinal: ordinal, fields: fields,
-          .push(notification, warnings: warnings), bodyBytes: notification.payload.count),
-        sharesFields: sharesFields)
+          at: moment, notification.uniqueID, head, ordinal: ordinal,
+          .push(notification, warnings: warnings), bodyBytes: notification.payload.count))
     }
-    let body = blocks.append(notification.payload)
-    bytes += Row.keptBytes(body.count + notification.collapseID.count, fields, sharesFields)
-    rows.append(
-      Row(
-        notification, warnings, at: moment, source, ordinal: ordinal, fields: fields, body,
-        sharesFields: sharesFields))
+    if newest.keptBytes >= blockBytes { beginBlock() }
+    newest.append(notification, warnings, at: moment, head, ordinal: ordinal)
     return makeRoom()
+  }
+
+  private mutating func beginBlock() {
+    let next = newest.end
+    olderBytes += newest.keptBytes
+    older.append(newest)
+    newest = RequestBlock(first: next)
+    swap(&newest, &spare)
+    newest.empty(first: next)
   }
 
   /// Returns the number of the newest row.
   @inline(__always)
   private mutating func makeRoom() -> UInt64 {
-    while bytes > limitBytes, !rows.isEmpty { dropOldest() }
-    return first + UInt64(rows.count) - 1
+    let number = newest.end - 1
+    while bytes > limitBytes, newest.end > newest.first {
+      if let gone = older.popFirst() {
+        olderBytes -= gone.keptBytes
+        spare = gone
+      } else {
+        newest = RequestBlock(first: number + 1)
+      }
+    }
+    return number
   }
 
-  private mutating func dropOldest() {
-    bytes -= rows[0].keptBytes
-    if rows[0].content == .forgotten { forgottenCount -= 1 }
-    let block = rows[0].body.block
-    rows.removeFirst(1)
-    first += 1
-    if rows.isEmpty {
-      blocks.drop(before: nil)
-    } else if rows[0].body.block != block {
-      blocks.drop(before: rows[0].body.block)
+  /// Lets `body` change a row's block. After a return to a checkpoint the number may be another
+  /// request's.
+  @inline(__always)
+  private mutating func change(
+    _ number: UInt64, _ id: UniqueID, _ body: (inout RequestBlock) -> Void
+  ) {
+    if number >= newest.first {
+      if newest.hasRow(number, id) { body(&newest) }
+    } else if let place = older.lastIndex(where: { $0.first <= number }),
+      older[place].hasRow(number, id)
+    {
+      changeOlder(place, body)
     }
   }
 
-  /// After a return to a checkpoint the number may be another request's.
-  private func place(of number: UInt64, _ id: UniqueID) -> Int? {
-    guard number >= first, number - first < UInt64(rows.count) else { return nil }
-    let place = Int(number - first)
-    return rows[place].uniqueID == id ? place : nil
+  private mutating func changeOlder(_ place: Int, _ body: (inout RequestBlock) -> Void) {
+    olderBytes -= older[place].keptBytes
+    body(&older[place])
+    olderBytes += older[place].keptBytes
   }
 
   package mutating func answered(_ number: UInt64, _ id: UniqueID, _ answer: SentRequest.Answer) {
-    if let place = place(of: number, id) { rows[place].answer = answer }
+    change(number, id) { $0.answered(number, answer) }
   }
 
   /// More of the body of a request whose head was refused, up to a limit.
   package mutating func received(_ part: ArraySlice<UInt8>, of number: UInt64, _ id: UniqueID) {
-    guard let place = place(of: number, id), rows[place].content == .unusable else { return }
-    rows[place].bodyBytes? += part.count
     // With paths to redact it would have to be complete.
-    guard redaction.paths.isEmpty,
-      rows[place].rest.count + part.count <= Limits.payloadBytes
-    else { return }
-    rows[place].rest += part
-    bytes += part.count
+    let mayKeep = redaction.paths.isEmpty
+    change(number, id) { $0.received(part, of: number, mayKeep: mayKeep) }
   }
 
   /// At most so many rows before a number, newest first, and the number to go on before; nil begins
@@ -109,33 +113,169 @@ package struct RequestJournal: Sendable {
   package func rows(
     before number: UInt64?, limit: Int
   ) -> (rows: [SentRequest], next: UInt64?) {
-    let end = number.map { Int(clamping: $0 > first ? $0 - first : 0) } ?? rows.count
-    let begin = max(0, min(end, rows.count) - limit)
-    let page = rows[begin..<max(begin, min(end, rows.count))].reversed()
-    return (
-      page.filter { $0.content != .forgotten }.map(request),
-      begin > 0 ? first + UInt64(begin) : nil
-    )
+    let first = older.first?.first ?? newest.first
+    let end = min(number ?? .max, newest.end)
+    guard end > first else { return ([], nil) }
+    let begin = end - first > UInt64(limit) ? end - UInt64(limit) : first
+    var rows: [SentRequest] = []
+    for block in [newest] + older.reversed() where block.first < end && block.end > begin {
+      let numbers = max(block.first, begin)..<min(block.end, end)
+      rows += numbers.reversed().compactMap { block.request($0) }
+    }
+    return (rows, begin > first ? begin : nil)
   }
-
-  private func request(_ row: Row) -> SentRequest { row.request(blocks[row.body]) }
 
   /// Forgets what the rows say; their numbers stay.
   package mutating func forget(where isMeant: (SentRequest) -> Bool) {
-    for place in rows.indices where rows[place].content != .forgotten {
-      guard isMeant(request(rows[place])) else { continue }
-      bytes -= rows[place].keptBytes
-      blocks.erase(rows[place].body)
-      rows[place] = Row(.forgotten, rows[place].body)
-      forgottenCount += 1
-      bytes += rows[place].keptBytes
+    for place in older.indices { changeOlder(place) { $0.forget(where: isMeant) } }
+    newest.forget(where: isMeant)
+    spare = RequestBlock(first: 0)
+    if count == 0 {
+      (older, olderBytes) = ([], 0)
+      newest = RequestBlock(first: newest.end)
     }
-    while rows.first?.content == .forgotten { dropOldest() }
   }
 }
 
-/// A request as it lies in the journal, without its body.
-private struct Row {
+/// Requests one behind the other, and the bytes that belong to them.
+///
+/// Bodies are copied. A kept reference would be cheaper for the moment, and dear later: memory that
+/// is freed long after its use is in no cache any more, nor is what takes its place.
+private struct RequestBlock {
+  /// The number of the first row.
+  private(set) var first: UInt64
+  private var rows: [RequestRow] = []
+  private var tails: [UInt8] = []
+  private var heads: [RequestHead] = []
+  /// Of requests whose heads were refused, the bodies that came later.
+  private var laterBodies: [UInt64: [UInt8]] = [:]
+  /// Of heads and later bodies.
+  private var otherBytes = 0
+  private var forgottenCount = 0
+
+  init(first: UInt64) { self.first = first }
+
+  /// The number behind the last row.
+  var end: UInt64 { first + UInt64(rows.count) }
+
+  var count: Int { rows.count - forgottenCount }
+
+  var keptBytes: Int {
+    rows.count * MemoryLayout<RequestRow>.stride + tails.count + otherBytes
+  }
+
+  /// Keeps the memory.
+  mutating func empty(first: UInt64) {
+    rows.removeAll(keepingCapacity: true)
+    tails.removeAll(keepingCapacity: true)
+    heads.removeAll(keepingCapacity: true)
+    laterBodies = [:]
+    (otherBytes, forgottenCount, self.first) = (0, 0, first)
+  }
+
+  @inline(__always)
+  mutating func append(
+    _ notification: Notification, _ warnings: CaseSet<PayloadWarning>, at moment: Instant,
+    _ head: RequestHead, ordinal: UInt32
+  ) {
+    let start = tails.count
+    tails.append(contentsOf: notification.payload)
+    if !notification.collapseID.isEmpty { tails.append(contentsOf: notification.collapseID) }
+    if notification.token.count != 32 { tails.append(contentsOf: notification.token.bytes) }
+    var row = RequestRow(notification, warnings, at: moment, place(of: head), ordinal: ordinal)
+    row.start = UInt32(truncatingIfNeeded: start)
+    row.length = UInt32(truncatingIfNeeded: tails.count - start)
+    rows.append(row)
+  }
+
+  mutating func append(_ request: SentRequest) {
+    switch request.content {
+    case .push(let sent, let warnings):
+      let head = RequestHead(request.fields, request.source, sent.topic)
+      append(sent, warnings, at: request.at, head, ordinal: request.ordinal)
+    case .unusable(let body):
+      var row = RequestRow(
+        .unusable, at: request.at, request.uniqueID, place(of: request.head), request.ordinal)
+      row.start = UInt32(truncatingIfNeeded: tails.count)
+      row.length = UInt32(truncatingIfNeeded: body.count)
+      tails += body
+      rows.append(row)
+    }
+    rows[rows.count - 1].bodyBytes = request.bodyBytes.map { Int32(clamping: $0) }
+    rows[rows.count - 1].isRedacted = request.isRedacted
+    rows[rows.count - 1].answer = request.answer
+  }
+
+  /// Connections take turns, so an earlier head may come again.
+  @inline(__always)
+  private mutating func place(of head: RequestHead) -> UInt32 {
+    if let last = heads.last, last === head { return UInt32(heads.count - 1) }
+    return earlierPlace(of: head)
+  }
+
+  private mutating func earlierPlace(of head: RequestHead) -> UInt32 {
+    let recent = heads.indices.suffix(32)
+    if let known = recent.last(where: { heads[$0] === head }) { return UInt32(known) }
+    otherBytes += head.fields.count
+    heads.append(head)
+    return UInt32(heads.count - 1)
+  }
+
+  func hasRow(_ number: UInt64, _ id: UniqueID) -> Bool {
+    (first..<end).contains(number) && rows[Int(number - first)].uniqueID == id
+  }
+
+  mutating func answered(_ number: UInt64, _ answer: SentRequest.Answer) {
+    rows[Int(number - first)].answer = answer
+  }
+
+  mutating func received(_ part: ArraySlice<UInt8>, of number: UInt64, mayKeep: Bool) {
+    let place = Int(number - first)
+    guard rows[place].content == .unusable else { return }
+    rows[place].bodyBytes? += Int32(clamping: part.count)
+    let known = laterBodies[number]?.count ?? 0
+    guard mayKeep, known + part.count <= Limits.payloadBytes else { return }
+    laterBodies[number, default: []] += part
+    otherBytes += part.count
+  }
+
+  /// nil for one that somebody wanted forgotten.
+  func request(_ number: UInt64) -> SentRequest? {
+    let row = rows[Int(number - first)]
+    let tail = Array(tails[Int(row.start)..<Int(row.start) + Int(row.length)])
+    let head = heads[Int(row.head)]
+    let content: SentRequest.Content
+    switch row.content {
+    case .push: content = .push(row.notification(tail, head.topic), warnings: row.warnings)
+    case .unusable: content = .unusable(body: tail + (laterBodies[number] ?? []))
+    case .forgotten: return nil
+    }
+    return SentRequest(
+      at: row.at, row.uniqueID, head, ordinal: row.ordinal, content,
+      bodyBytes: row.bodyBytes.map { Int($0) }, row.answer, isRedacted: row.isRedacted)
+  }
+
+  mutating func forget(where isMeant: (SentRequest) -> Bool) {
+    for number in first..<end {
+      guard let request = request(number), isMeant(request) else { continue }
+      let row = rows[Int(number - first)]
+      for index in Int(row.start)..<Int(row.start) + Int(row.length) { tails[index] = 0 }
+      otherBytes -= laterBodies.removeValue(forKey: number)?.count ?? 0
+      rows[Int(number - first)] = RequestRow(.forgotten, at: row.at, row.uniqueID, row.head, 0)
+      forgottenCount += 1
+    }
+    // Of the heads that no row has any more, the numbers stay.
+    let needed = Set(rows.filter { $0.content != .forgotten }.map(\.head))
+    for place in heads.indices where !needed.contains(UInt32(place)) {
+      otherBytes -= heads[place].fields.count
+      heads[place] = .none
+    }
+  }
+}
+
+/// A request as it lies in the journal: without a reference, so that a block of them comes and goes
+/// at once.
+private struct RequestRow {
   enum Content: Equatable {
     case push, unusable, forgotten
   }
@@ -143,160 +283,77 @@ private struct Row {
   let at: Instant
   let uniqueID: UniqueID
   let apnsID: UniqueID
-  let token: DeviceToken
-  let topic: Topic
-  let source: RequestSource
-  let fields: [UInt8]
+  /// Of 32 bytes; others are in the tail.
+  let token: (UInt64, UInt64, UInt64, UInt64)
   let expiration: Expiration
-  let warnings: CaseSet<PayloadWarning>
+  /// The place of its head in the block.
+  let head: UInt32
   let ordinal: UInt32
+  let warnings: CaseSet<PayloadWarning>
+  /// Of its tail, payload, collapse id and token, in the block.
+  var start: UInt32 = 0
+  var length: UInt32 = 0
+  var bodyBytes: Int32?
   let content: Content
   let kind: NotificationClass
   let pushType: PushType
   let priority: Priority
   let wakesApp: Bool
   let showsNothing: Bool
-  let isRedacted: Bool
-  let body: Blocks.Place
-  /// Of the same text as the row before, which it costs nothing.
-  var sharesFields: Bool
-  /// The collapse id of a push. Of a request whose head was refused, the body that came later.
-  var rest: [UInt8]
-  var bodyBytes: Int?
+  let collapseIDBytes: UInt8
+  /// 0 for a token of 32.
+  let tokenBytes: UInt8
+  var isRedacted = false
   var answer: SentRequest.Answer?
 
-  init(_ request: borrowing SentRequest, _ body: Blocks.Place) {
-    let (notification, content): (Notification, Content) =
-      switch request.content {
-      case .push(let sent, _): (sent, .push)
-      case .unusable: (Self.none, .unusable)
-      case .forgotten: (Self.none, .forgotten)
-      }
-    self.init(
-      notification, request.warnings, at: request.at, request.source, ordinal: request.ordinal,
-      fields: request.fields, body, content, request.uniqueID, isRedacted: request.isRedacted)
-    bodyBytes = request.bodyBytes
-    answer = request.answer
-  }
-
+  @inline(__always)
   init(
     _ notification: Notification, _ warnings: CaseSet<PayloadWarning>, at moment: Instant,
-    _ source: RequestSource, ordinal: UInt32, fields: [UInt8], _ body: Blocks.Place,
-    _ content: Content = .push, _ id: UniqueID? = nil, isRedacted: Bool = false,
-    sharesFields: Bool = false
+    _ head: UInt32, ordinal: UInt32
   ) {
     at = moment
-    self.sharesFields = sharesFields
-    uniqueID = id ?? notification.uniqueID
-    self.source = source
-    self.fields = fields
-    self.ordinal = ordinal
-    self.isRedacted = isRedacted
-    self.body = body
-    self.warnings = warnings
-    self.content = content
-    bodyBytes = body.count
+    uniqueID = notification.uniqueID
     apnsID = notification.apnsID
-    token = notification.token
-    topic = notification.topic
-    rest = notification.collapseID
+    token = notification.token.words
+    tokenBytes =
+      notification.token.count == 32 ? 0 : UInt8(truncatingIfNeeded: notification.token.count)
     expiration = notification.expiration
+    self.head = head
+    self.ordinal = ordinal
+    self.warnings = warnings
+    bodyBytes = Int32(truncatingIfNeeded: notification.payload.count)
+    content = .push
     kind = notification.notificationClass
     pushType = notification.pushType
     priority = notification.priority
     wakesApp = notification.wakesApp
     showsNothing = notification.showsNothing
+    collapseIDBytes = UInt8(truncatingIfNeeded: notification.collapseID.count)
   }
 
-  private static let none = Notification(
-    uniqueID: UniqueID(high: 0, low: 0), apnsID: UniqueID(high: 0, low: 0), token: .vacant,
-    topic: .vacant, notificationClass: .visible, pushType: .alert, priority: .immediate,
-    wakesApp: false, collapseID: [], expiration: .once, payload: [])
-
-  var keptBytes: Int { Self.keptBytes(body.count + rest.count, fields, sharesFields) }
-
-  @inline(__always)
-  static func keptBytes(_ ownBytes: Int, _ fields: [UInt8], _ sharesFields: Bool) -> Int {
-    MemoryLayout<Row>.stride + ownBytes + (sharesFields ? 0 : fields.count)
+  init(
+    _ content: Content, at moment: Instant, _ id: UniqueID, _ head: UInt32, _ ordinal: UInt32
+  ) {
+    (at, uniqueID, apnsID) = (moment, id, id)
+    (token, tokenBytes, collapseIDBytes) = ((0, 0, 0, 0), 0, 0)
+    (expiration, warnings) = (.once, CaseSet())
+    (self.head, self.ordinal, self.content) = (head, ordinal, content)
+    (kind, pushType, priority) = (.visible, .alert, .immediate)
+    (wakesApp, showsNothing) = (false, false)
   }
 
-  func request(_ body: [UInt8]) -> SentRequest {
-    let content: SentRequest.Content =
-      switch self.content {
-      case .push:
-        .push(
-          Notification(
-            uniqueID: uniqueID, apnsID: apnsID, token: token, topic: topic,
-            notificationClass: kind, pushType: pushType, priority: priority, wakesApp: wakesApp,
-            showsNothing: showsNothing, collapseID: rest, expiration: expiration,
-            payload: body), warnings: warnings)
-      case .unusable: .unusable(body: body + rest)
-      case .forgotten: .forgotten
-      }
-    return SentRequest(
-      at: at, uniqueID, source, ordinal: ordinal, fields: fields, content, bodyBytes: bodyBytes,
-      answer, isRedacted: isRedacted)
-  }
-}
-
-/// Bytes one behind the other, in blocks of which the oldest go.
-private struct Blocks {
-  struct Place {
-    var block: UInt32 = 0
-    var start: UInt32 = 0
-    var length: UInt32 = 0
-
-    var count: Int { Int(length) }
-  }
-
-  private static let blockBytes = 65_536
-  private var blocks = Deque<[UInt8]>()
-  /// The number of the oldest block.
-  private var first: UInt32 = 0
-  /// The memory of a block that has gone.
-  private var spare: [UInt8] = []
-
-  mutating func append(_ bytes: [UInt8]) -> Place {
-    guard !bytes.isEmpty else {
-      return Place(block: first &+ UInt32(max(0, blocks.count - 1)))
-    }
-    if blocks.isEmpty || blocks[blocks.count - 1].count + bytes.count > Self.blockBytes {
-      var next: [UInt8] = []
-      swap(&next, &spare)
-      next.reserveCapacity(max(Self.blockBytes, bytes.count))
-      blocks.append(next)
-    }
-    let last = blocks.count - 1
-    let start = blocks[last].count
-    blocks[last].append(contentsOf: bytes)
-    return Place(
-      block: first &+ UInt32(last), start: UInt32(start), length: UInt32(bytes.count))
-  }
-
-  subscript(place: Place) -> [UInt8] {
-    guard place.length > 0 else { return [] }
-    let start = Int(place.start)
-    return Array(blocks[Int(place.block &- first)][start..<start + place.count])
-  }
-
-  mutating func erase(_ place: Place) {
-    guard place.length > 0 else { return }
-    let start = Int(place.start)
-    for index in start..<start + place.count { blocks[Int(place.block &- first)][index] = 0 }
-  }
-
-  /// - Parameter block: the oldest that is needed; nil for none.
-  mutating func drop(before block: UInt32?) {
-    guard let block else {
-      first = first &+ UInt32(blocks.count)
-      blocks.removeAll()
-      return
-    }
-    while first != block, !blocks.isEmpty {
-      spare = blocks.removeFirst()
-      spare.removeAll(keepingCapacity: spare.capacity <= Self.blockBytes)
-      first = first &+ 1
-    }
+  func notification(_ tail: [UInt8], _ topic: Topic) -> Notification {
+    let behindID = tail.count - Int(tokenBytes)
+    let payloadEnd = behindID - Int(collapseIDBytes)
+    let sentToken =
+      tokenBytes == 0
+      ? DeviceToken(random: (token.0, token.1, token.2), routingKey: token.3)
+      : DeviceToken(bytes: Array(tail[behindID...]).span) ?? .vacant
+    return Notification(
+      uniqueID: uniqueID, apnsID: apnsID, token: sentToken, topic: topic, notificationClass: kind,
+      pushType: pushType, priority: priority, wakesApp: wakesApp, showsNothing: showsNothing,
+      collapseID: Array(tail[payloadEnd..<behindID]), expiration: expiration,
+      payload: Array(tail[..<payloadEnd]))
   }
 }
 
@@ -309,7 +366,6 @@ extension SentRequest {
     case .push(let sent, let warnings):
       content = .push(sent.with(payload: redacted), warnings: warnings)
     case .unusable: content = .unusable(body: redacted)
-    case .forgotten: break
     }
   }
 }

@@ -1,8 +1,7 @@
 package import Primitives
 package import RelayCore
 
-/// A connection that requests come on, as far as people want to know. One object for all requests
-/// of a connection: a row of the journal costs a reference.
+/// A connection that requests come on, as far as people want to know.
 package final class RequestSource: Sendable {
   package enum Listener: UInt8, CaseIterable, Sendable {
     case provider, binary, admin
@@ -38,6 +37,25 @@ package final class RequestSource: Sendable {
   }
 }
 
+/// The part of a connection's requests that is the same until a header field changes. One object
+/// for all of them.
+package final class RequestHead: Sendable {
+  /// The header fields, a line each, as `name: value`, without the provider token. In a push, the
+  /// values that differ from request to request are missing: `SentRequest.headers` has them.
+  package let fields: [UInt8]
+  package let source: RequestSource
+  /// Of a push.
+  let topic: Topic
+
+  package init(_ fields: [UInt8], _ source: RequestSource, _ topic: Topic = .vacant) {
+    (self.fields, self.source, self.topic) = (fields, source, topic)
+  }
+
+  /// Of a row that is forgotten.
+  static let none = RequestHead(
+    [], RequestSource(.admin, peer: "", isEncrypted: false, .none, connection: 0))
+}
+
 /// A request as it was sent, and what became of it.
 package struct SentRequest: Sendable {
   package enum Content: Sendable {
@@ -45,8 +63,6 @@ package struct SentRequest: Sendable {
     case push(Notification, warnings: CaseSet<PayloadWarning>)
     /// Its head or body is refused, or it never was complete.
     case unusable(body: [UInt8])
-    /// Somebody wanted it forgotten.
-    case forgotten
   }
 
   package struct Answer: Hashable, Sendable {
@@ -60,12 +76,9 @@ package struct SentRequest: Sendable {
 
   package let at: Instant
   package let uniqueID: UniqueID
-  package let source: RequestSource
+  let head: RequestHead
   /// Its place among the requests of its connection, from 1.
   package let ordinal: UInt32
-  /// The header fields, a line each, as `name: value`, without the provider token. In a push, the
-  /// values that differ from request to request are missing: `headers` has them.
-  package let fields: [UInt8]
   package internal(set) var content: Content
   /// The body's length as sent; nil for more than any push may have.
   package internal(set) var bodyBytes: Int?
@@ -75,20 +88,23 @@ package struct SentRequest: Sendable {
   package internal(set) var isRedacted = false
 
   package init(
-    at moment: Instant, _ uniqueID: UniqueID, _ source: RequestSource, ordinal: UInt32,
-    fields: [UInt8], _ content: Content, bodyBytes: Int?, _ answer: Answer? = nil,
-    isRedacted: Bool = false
+    at moment: Instant, _ uniqueID: UniqueID, _ head: RequestHead, ordinal: UInt32,
+    _ content: Content, bodyBytes: Int?, _ answer: Answer? = nil, isRedacted: Bool = false
   ) {
     at = moment
     self.uniqueID = uniqueID
-    self.source = source
+    self.head = head
     self.ordinal = ordinal
-    self.fields = fields
     self.content = content
     self.bodyBytes = bodyBytes
     self.answer = answer
     self.isRedacted = isRedacted
   }
+
+  package var source: RequestSource { head.source }
+
+  /// As of its head (`RequestHead.fields`).
+  package var fields: [UInt8] { head.fields }
 
   package var notification: Notification? {
     if case .push(let notification, _) = content { notification } else { nil }
@@ -102,7 +118,6 @@ package struct SentRequest: Sendable {
     switch content {
     case .push(let notification, _): notification.payload
     case .unusable(let body): body
-    case .forgotten: []
     }
   }
 
@@ -165,16 +180,8 @@ package struct SentRequest: Sendable {
     notification?.apnsID ?? header("apns-id").flatMap { UniqueID($0) } ?? uniqueID
   }
 
-  /// The row of a request that somebody wanted forgotten.
-  static let forgotten = SentRequest(
-    at: Instant(milliseconds: 0), UniqueID(high: 0, low: 0),
-    RequestSource(.admin, peer: "", isEncrypted: false, .none, connection: 0), ordinal: 0,
-    fields: [], .forgotten, bodyBytes: 0)
-
   /// True if its body is the one that was sent, from beginning to end.
   package var isWhole: Bool { !isRedacted && bodyBytes == body.count }
-
-  package var isForgotten: Bool { if case .forgotten = content { true } else { false } }
 }
 
 extension ProviderAnswer {

@@ -6,48 +6,51 @@ import RelayCore
 import RelayRequests
 import RelaySetup
 
-/// The text of a connection's newest head, for the journal of requests.
+/// A provider connection's part of the journal of requests: the text of its newest head.
 ///
 /// Most heads differ from the one before only in path, id and length. Those values are kept apart,
-/// so that all rows of such heads share one text.
+/// so that all rows of such heads share one object.
 struct SentHead {
-  /// A line each, `name: value`, in order. The values of `own` are missing.
-  private(set) var text: [UInt8] = [] {
-    didSet { isTextKept = false }
-  }
-  /// True once a row has this text.
-  var isTextKept = false
+  /// A line each, `name: value`, in order. The values of `ownFields` are missing.
+  private var text: [UInt8] = []
   /// The newest values of `ownFields`.
-  private var own: [[UInt8]] = Array(repeating: [], count: 3)
+  private var path: [UInt8] = []
+  private var id: [UInt8] = []
+  private var length: [UInt8] = []
+  /// nil after a change of the credentials.
+  private var source: RequestSource?
+  /// For the rows of requests with this text; nil before the first.
+  private(set) var shared: RequestHead?
+  private var requestCount: UInt32 = 0
 
   private static let ownFields: [FieldName] = [.path, .apnsID, .contentLength]
   /// Instead of a provider token.
   private static let secret = Array("[not kept]".utf8)
 
-  /// Returns whether the field `authorization` has changed.
-  mutating func read(_ fields: ArraySlice<HeaderField>, _ arena: [UInt8]) -> Bool {
-    var (isNew, isChanged, isAuthorizationNew) = (true, false, false)
-    for field in fields {
-      guard !field.isRepeated else {
-        isNew = false
-        continue
-      }
-      let name = FieldName(arena.span.extracting(field.name))
-      isAuthorizationNew = isAuthorizationNew || name == .authorization
-      if let place = Self.ownFields.firstIndex(where: { $0 == name }) {
-        own[place].removeAll(keepingCapacity: true)
-        own[place].append(contentsOf: arena[field.value])
-      } else {
-        isChanged = true
-      }
+  /// Takes a value that differs from request to request. Returns false for any other field: the
+  /// text is to be written again.
+  mutating func change(_ name: FieldName?, _ value: ArraySlice<UInt8>) -> Bool {
+    switch name {
+    case .path: Self.replace(&path, value)
+    case .apnsID: Self.replace(&id, value)
+    case .contentLength: Self.replace(&length, value)
+    case .authorization:
+      source = nil
+      return false
+    case .apnsTopic, .apnsPushType, .contentType, .host, .traceParent, .method, .apnsExpiration,
+      .apnsPriority, .apnsCollapseID, nil:
+      return false
     }
-    if isNew || isChanged { write(fields, arena, isNew: isNew) }
-    return isAuthorizationNew
+    return true
   }
 
-  private mutating func write(
-    _ fields: ArraySlice<HeaderField>, _ arena: [UInt8], isNew: Bool
-  ) {
+  /// Keeps the memory.
+  private static func replace(_ old: inout [UInt8], _ new: ArraySlice<UInt8>) {
+    old.removeAll(keepingCapacity: true)
+    old.append(contentsOf: new)
+  }
+
+  mutating func write(_ fields: ArraySlice<HeaderField>, _ arena: [UInt8], isNew: Bool) {
     // A block that repeats fields has the names of the last, in the same order.
     var old = isNew ? [] : text.split(separator: UInt8(ascii: "\n"))[...]
     var new: [UInt8] = []
@@ -67,91 +70,96 @@ struct SentHead {
       new.append(UInt8(ascii: "\n"))
     }
     text = new
+    shared = nil
   }
 
-  /// The text with all values.
-  var whole: [UInt8] { Self.whole(text, own) }
+  private var wholeText: [UInt8] { Self.whole(text, [path, id, length]) }
 
   /// A text with the missing values of a path, an id and a length.
-  static func whole(_ text: [UInt8], _ own: [[UInt8]]) -> [UInt8] {
+  private static func whole(_ text: [UInt8], _ own: [[UInt8]]) -> [UInt8] {
     var whole: [UInt8] = []
     for line in text.split(separator: UInt8(ascii: "\n")) {
       whole += line
       let name = line.dropLast(2)
-      if let place = Self.ownFields.firstIndex(where: { name.elementsEqual($0.wireName.utf8) }) {
+      if let place = ownFields.firstIndex(where: { name.elementsEqual($0.wireName.utf8) }) {
         whole += own[place]
       }
       whole.append(UInt8(ascii: "\n"))
     }
     return whole
   }
-}
 
-/// A provider connection's part of the journal of requests: absent when none are kept.
-struct KeptRequests {
-  private(set) var head = SentHead()
-  private var source: RequestSource?
-  private var count: UInt32 = 0
-
-  mutating func read(_ fields: ArraySlice<HeaderField>, _ arena: [UInt8]) {
-    if head.read(fields, arena) { source = nil }
+  /// A head is in order, with these credentials.
+  mutating func accept(
+    _ topic: Topic, _ credentials: borrowing ConnectionCredentials, on handler: ConnectionHandler
+  ) {
+    if shared == nil { shared = RequestHead(text, source(credentials, on: handler), topic) }
   }
 
-  /// The connection of the next request, and the request's place on it.
-  mutating func next(
+  /// All that the newest head says; nil before the first that was in order.
+  var whole: RequestHead? { source.map { RequestHead(wholeText, $0) } }
+
+  private mutating func source(
     _ credentials: borrowing ConnectionCredentials, on handler: ConnectionHandler
-  ) -> (source: RequestSource, ordinal: UInt32) {
-    count &+= 1
-    if let source { return (source, count) }
+  ) -> RequestSource {
+    if let source { return source }
     let runner = handler.runner
     let new = RequestSource(
       .provider, peer: handler.peerText, isEncrypted: !runner.settings.configuration.plaintext,
       credentials.shown(by: runner.verifier.keys), connection: handler.number?.value ?? 0)
     source = new
-    return (new, count)
+    return new
   }
 
-  /// Whether a row has the text of the newest head already; from now on one has.
-  mutating func keepText() -> Bool { exchange(&head.isTextKept, with: true) }
+  // MARK: Rows
+
+  /// Keeps a request whose head is in order. Returns the row's number.
+  mutating func keep(
+    _ request: inout ProviderRequest, _ result: Result<Notification, Rejection>,
+    _ uniqueID: UniqueID, _ warnings: CaseSet<PayloadWarning>, at now: Instant,
+    on handler: ConnectionHandler
+  ) -> UInt64 {
+    guard let head = request.sentHead else { return 0 }
+    requestCount &+= 1
+    guard case .success(let notification) = result else {
+      let body = request.refusedBody
+      let ownHead = RequestHead(
+        Self.whole(head.fields, request.head.ownValues(bodyBytes: body?.count)), head.source)
+      return handler.runner.history.keep(
+        SentRequest(
+          at: now, uniqueID, ownHead, ordinal: requestCount, .unusable(body: body ?? []),
+          bodyBytes: body?.count))
+    }
+    return handler.runner.history.requests?.append(
+      notification, warnings, at: now, head, ordinal: requestCount) ?? 0
+  }
+
+  /// Keeps a request whose head is refused; its body may come. Of a client that has not shown who
+  /// it is, nothing goes here.
+  mutating func keepRefused(
+    _ uniqueID: UniqueID, _ credentials: borrowing ConnectionCredentials, at now: Instant,
+    on handler: ConnectionHandler
+  ) -> UInt64 {
+    requestCount &+= 1
+    let head = RequestHead(wholeText, source(credentials, on: handler))
+    return handler.runner.history.keep(
+      SentRequest(
+        at: now, uniqueID, head, ordinal: requestCount, .unusable(body: []), bodyBytes: 0))
+  }
 }
 
-/// The journal of requests. Of a client that has not shown who it is, nothing goes there.
+extension ProviderRequestHead {
+  /// The values that differ from request to request, as far as they are known.
+  fileprivate mutating func ownValues(bodyBytes: Int?) -> [[UInt8]] {
+    let path = token.map { "/3/device/\($0.hexadecimal)" } ?? ""
+    let id = providerID.map(\.description) ?? ""
+    let length = bodyBytes.map { String($0) } ?? ""
+    return [path, id, length].map { Array($0.utf8) }
+  }
+}
+
 extension ProviderConnection {
-  /// Keeps a request whose head is in order.
-  mutating func keep(
-    _ result: Result<Notification, Rejection>, _ stream: StreamID, _ uniqueID: UniqueID,
-    _ sentText: [UInt8], _ body: [UInt8]?, _ warnings: CaseSet<PayloadWarning>,
-    at now: Instant, on handler: ConnectionHandler
-  ) {
-    guard case .success(let notification) = result else {
-      return keep(body, stream, uniqueID, sentText, on: handler)
-    }
-    guard let (source, ordinal) = kept?.next(credentials, on: handler) else { return }
-    let row = handler.runner.history.requests?.append(
-      notification, warnings, at: now, source, ordinal: ordinal, fields: sentText,
-      sharesFields: kept?.keepText() ?? false)
-    _ = waiting.modify(stream) { $0.row = row ?? 0 }
-  }
-
-  /// Keeps a request whose head is refused; its body may come.
-  mutating func keepRefused(
-    _ stream: StreamID, _ uniqueID: UniqueID, on handler: ConnectionHandler
-  ) {
-    if let whole = kept?.head.whole { keep([], stream, uniqueID, whole, on: handler) }
-  }
-
-  private mutating func keep(
-    _ body: [UInt8]?, _ stream: StreamID, _ uniqueID: UniqueID, _ text: [UInt8],
-    on handler: ConnectionHandler
-  ) {
-    guard let (source, ordinal) = kept?.next(credentials, on: handler) else { return }
-    let row = handler.runner.history.keep(
-      SentRequest(
-        at: handler.runner.now, uniqueID, source, ordinal: ordinal, fields: text,
-        .unusable(body: body ?? []), bodyBytes: body?.count))
-    _ = waiting.modify(stream) { $0.row = row }
-  }
-
+  /// More of a request whose head is refused.
   mutating func keepBody(
     _ bytes: ArraySlice<UInt8>, of stream: StreamID, on handler: ConnectionHandler
   ) {

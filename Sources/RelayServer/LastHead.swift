@@ -46,6 +46,8 @@ struct LastHead {
   private var proof = Proof.nothing
   /// A place left with the same number needs only path and id copied; 0 is none.
   private var generation: UInt64 = 1
+  /// nil when no requests are kept.
+  var sent: SentHead?
 
   mutating func read(_ fields: ArraySlice<HeaderField>, _ arena: [UInt8]) {
     let isLikeTheLast = fields.contains { $0.isRepeated }
@@ -55,12 +57,19 @@ struct LastHead {
       authorization.removeAll(keepingCapacity: true)
       proof = .nothing
     }
+    var isTextNew = !isLikeTheLast
     for field in fields where !field.isRepeated {
-      guard let name = FieldName(arena.span.extracting(field.name)) else { continue }
+      let known = FieldName(arena.span.extracting(field.name))
+      if sent?.change(known, arena[field.value]) == false { isTextNew = true }
+      guard let name = known else { continue }
       change(name, arena[field.value])
       head.parse(
         name, arena.span.extracting(field.value), recentTopic: &recentTopic,
         isReplacement: isLikeTheLast)
+    }
+    if isTextNew, sent != nil {
+      sent?.write(fields, arena, isNew: !isLikeTheLast)
+      generation &+= 1
     }
   }
 
@@ -130,13 +139,14 @@ struct LastHead {
   }
 
   mutating func begin(_ request: inout ProviderRequest, _ topic: Topic, at now: Instant) {
-    request.begin(with: &head, generation, topic, at: now)
+    request.begin(with: &head, generation, topic, sent?.shared, at: now)
+    if head.token == nil, let whole = sent?.whole { request.keep(whole) }
   }
 
   /// The record of a refused request.
   mutating func refused(
-    _ problem: ReadingError, _ uniqueID: UniqueID, at now: Instant
+    _ problem: ReadingError, _ uniqueID: UniqueID, _ row: UInt64, at now: Instant
   ) -> WaitingRequest {
-    WaitingRequest(&head, uniqueID, .refused(problem), since: now)
+    WaitingRequest(&head, uniqueID, .refused(problem), row, since: now)
   }
 }

@@ -27,8 +27,6 @@ struct ProviderConnection {
   var credentials = ConnectionCredentials()
   var certificateProblem: Rejection?
   private var hasFullStreams = false
-  /// nil when no requests are kept.
-  var kept: KeptRequests?
   var writer = ProviderAnswerWriter()
 
   // MARK: Life
@@ -37,7 +35,7 @@ struct ProviderConnection {
   mutating func opened(peer: TLSPeer?, on handler: ConnectionHandler) {
     let now = handler.runner.now
     let settings = handler.runner.settings
-    if settings.configuration.keepRequests > 0 { kept = KeptRequests() }
+    if settings.configuration.keepRequests > 0 { lastHead.sent = SentHead() }
     do throws(CredentialError) {
       if settings.configuration.auth == .none {
         credentials = .open
@@ -85,7 +83,7 @@ struct ProviderConnection {
         headersReceived(stream, fields[range], arena, at: now, on: handler)
         if endStream { complete(stream, at: now, on: handler) }
       case .data(let stream, let bytes, let endStream):
-        if open.modify(stream, { $0.appendBody(arena[bytes]) }) == nil, kept != nil {
+        if open.modify(stream, { $0.appendBody(arena[bytes]) }) == nil, lastHead.sent != nil {
           keepBody(arena[bytes], of: stream, on: handler)
         }
         if endStream { complete(stream, at: now, on: handler) }
@@ -120,25 +118,22 @@ struct ProviderConnection {
     var result: Result<Notification, Rejection>?
     var query: ProviderQuery?
     var traceParent: TraceParent?
-    var (sentText, body): ([UInt8], [UInt8]?) = ([], [])
     open.remove(stream) { request in
-      waiting.insert(
-        WaitingRequest(&request.head, uniqueID, .complete, since: handler.runner.clock.batchTime),
-        stream)
+      var row: UInt64?
       query = request.head.query
       if query == nil {
-        if kept != nil { (sentText, body) = (request.sentText, request.receivedBody) }
-        result = request.finish(uniqueID, isStrict: isStrict, at: now, warnings: &warnings)
-        if kept != nil, case .failure = result {
-          sentText = request.wholeText(bodyBytes: body?.count)
-        }
+        let finished = request.finish(uniqueID, isStrict: isStrict, at: now, warnings: &warnings)
+        row = lastHead.sent?.keep(&request, finished, uniqueID, warnings, at: now, on: handler)
+        if case .failure = finished { request.dropBody() }
         traceParent = request.head.traceParent
+        result = finished
       }
+      waiting.insert(
+        WaitingRequest(
+          &request.head, uniqueID, .complete, row ?? 0, since: handler.runner.clock.batchTime),
+        stream)
     }
     if let query { return ask(query, stream, on: handler) }
-    if kept != nil, let result {
-      keep(result, stream, uniqueID, sentText, body, warnings, at: now, on: handler)
-    }
     switch result {
     case .success(let notification):
       if !warnings.isEmpty || traceParent != nil {
@@ -243,14 +238,14 @@ struct ProviderConnection {
       var request = late
       open.remove(stream) { $0.dropBody() }
       let uniqueID = handler.runner.ids.makeUniqueID()
+      let row =
+        request.head.query != nil
+        ? nil
+        : lastHead.sent?.keep(
+          &request, .failure(.idleTimeout), uniqueID, CaseSet(), at: handler.runner.now, on: handler
+        )
       waiting.insert(
-        WaitingRequest(&request.head, uniqueID, .answeredEarly, since: now), stream)
-      if kept != nil {
-        let body = request.receivedBody
-        keep(
-          .failure(.idleTimeout), stream, uniqueID, request.wholeText(bodyBytes: body?.count), body,
-          CaseSet(), at: handler.runner.now, on: handler)
-      }
+        WaitingRequest(&request.head, uniqueID, .answeredEarly, row ?? 0, since: now), stream)
       respond(stream, .rejected(.idleTimeout), on: handler)
       handler.markDirty()
     }
@@ -282,7 +277,6 @@ extension ProviderConnection {
     on handler: ConnectionHandler
   ) {
     lastHead.read(fields, arena)
-    kept?.read(fields, arena)
     let outcome: Result<Topic, LastHead.ReadingError>
     do throws(LastHead.ReadingError) {
       outcome = .success(try checkHead(at: handler.runner.clock.tokenTime(now), on: handler))
@@ -300,16 +294,14 @@ extension ProviderConnection {
     let received = handler.runner.clock.steady(now)
     switch outcome {
     case .success(let topic):
+      lastHead.sent?.accept(topic, credentials, on: handler)
       open.insert(stream, with: &lastHead) { $1.begin(&$0, topic, at: received) }
-      if let kept {
-        _ = open.modify(stream) { request in
-          request.sentText = request.head.token == nil ? kept.head.whole : kept.head.text
-        }
-      }
     case .failure(let problem):
       let uniqueID = handler.runner.ids.makeUniqueID()
-      waiting.insert(lastHead.refused(problem, uniqueID, at: received), stream)
-      if kept != nil, credentials.isAuthorized { keepRefused(stream, uniqueID, on: handler) }
+      let row =
+        credentials.isAuthorized
+        ? lastHead.sent?.keepRefused(uniqueID, credentials, at: now, on: handler) : nil
+      waiting.insert(lastHead.refused(problem, uniqueID, row ?? 0, at: received), stream)
     }
   }
 

@@ -1,14 +1,15 @@
 import HTTP2
 import Primitives
 import RelayCore
+import RelayRequests
 
 /// An open request of a provider whose head has passed all checks.
 struct ProviderRequest {
   var head = ProviderRequestHead()
   private var topic = Topic.vacant
   private(set) var since: Instant
-  /// Of its head, while requests are kept (`SentHead`).
-  var sentText: [UInt8] = []
+  /// While requests are kept.
+  private(set) var sentHead: RequestHead?
   /// The connection's head that this one equals but for path and id; 0 is none.
   private var generation: UInt64 = 0
   private var body: [UInt8] = []
@@ -24,13 +25,15 @@ struct ProviderRequest {
   /// Reuses the place of an earlier request. Mostly its head is the same but for path and id, and
   /// only those are copied.
   mutating func begin(
-    with head: inout ProviderRequestHead, _ generation: UInt64, _ topic: Topic, at now: Instant
+    with head: inout ProviderRequestHead, _ generation: UInt64, _ topic: Topic,
+    _ sentHead: RequestHead?, at now: Instant
   ) {
     if generation == self.generation {
       self.head.copyRequestValues(from: &head)
     } else {
       self.head = head
       self.generation = generation
+      self.sentHead = sentHead
     }
     self.topic = topic
     since = now
@@ -38,15 +41,13 @@ struct ProviderRequest {
     bodyIsTooLarge = false
   }
 
-  /// A second reference to the body, for the journal of requests; nil when it was too large.
-  var receivedBody: [UInt8]? { mutating get { bodyIsTooLarge ? nil : body } }
+  /// The body, which `finish` leaves here when it refuses; nil when it was too large.
+  var refusedBody: [UInt8]? { bodyIsTooLarge ? nil : body }
 
-  /// The text of its head with all values.
-  mutating func wholeText(bodyBytes: Int?) -> [UInt8] {
-    let path = head.token.map { "/3/device/\($0.hexadecimal)" } ?? ""
-    let id = head.providerID.map(\.description) ?? ""
-    let length = bodyBytes.map { String($0) } ?? ""
-    return SentHead.whole(sentText, [path, id, length].map { Array($0.utf8) })
+  /// Nobody shares the text of a head whose path names no token.
+  mutating func keep(_ whole: RequestHead) {
+    sentHead = whole
+    generation = 0
   }
 
   mutating func appendBody(_ bytes: ArraySlice<UInt8>) {
@@ -74,6 +75,7 @@ struct ProviderRequest {
           topic: topic, body: payload, uniqueID: uniqueID, isStrict: isStrict, at: now,
           warnings: &warnings))
     } catch {
+      body = payload
       return .failure(error)
     }
   }
@@ -95,17 +97,19 @@ struct WaitingRequest {
   var capitals: UInt64 = 0
   var stage = Stage.complete
   /// Its row in the journal of requests; 0 without one.
-  var row: UInt64 = 0
+  private(set) var row: UInt64 = 0
   /// When it was complete, or when its refused head came. In the machine's time.
   var since = Instant(milliseconds: 0)
 
   init(
-    _ head: inout ProviderRequestHead, _ uniqueID: UniqueID, _ stage: Stage, since: Instant
+    _ head: inout ProviderRequestHead, _ uniqueID: UniqueID, _ stage: Stage, _ row: UInt64 = 0,
+    since: Instant
   ) {
     self.uniqueID = uniqueID
     self.providerID = head.providerID ?? uniqueID
     self.capitals = head.apnsIDCapitals
     self.stage = stage
+    self.row = row
     self.since = since
   }
 

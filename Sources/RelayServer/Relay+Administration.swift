@@ -180,7 +180,7 @@ extension ShardRunner {
   ) -> UInt64 {
     history.keep(
       SentRequest(
-        at: now, uniqueID, Self.administrator, ordinal: 0, fields: fields, content,
+        at: now, uniqueID, RequestHead(fields, Self.administrator), ordinal: 0, content,
         bodyBytes: body.count))
   }
 

@@ -130,7 +130,6 @@ extension SentRequest: BinaryCodable {
       writer.put(tag: 1, notification)
       writer.put(warnings.members.map(\.rawValue))
     case .unusable(let body): writer.put(tag: 2, body)
-    case .forgotten: writer.put(tag: 2, [UInt8]())
     }
   }
 
@@ -161,7 +160,7 @@ extension SentRequest: BinaryCodable {
     default: throw reader.invalid(Self.self)
     }
     self.init(
-      at: moment, uniqueID, source, ordinal: ordinal, fields: fields, content,
+      at: moment, uniqueID, RequestHead(fields, source), ordinal: ordinal, content,
       bodyBytes: bodyBytes,
       answer.flatMap { answer in after.map { Answer(answer, after: $0) } },
       isRedacted: isRedacted)

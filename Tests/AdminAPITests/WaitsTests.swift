@@ -100,6 +100,16 @@ import Testing
     #expect(sentence(report) == expected)
   }
 
+  @Test func theLastOneIsNamedWhileTheLogKnowsIt() throws {
+    let held = try #require(
+      HeldPush(Self.push, in: Self.report(), lastOfApp: Self.now - .seconds(1), at: Self.now))
+    #expect(
+      held.sentence.hasPrefix(
+        "Held: app budget: 0 of 3 left, the last went at 23:04:09, one comes back every 20"))
+    #expect(held.waits?.app?.last == (Self.now - .seconds(1)).milliseconds)
+    #expect(held.waits?.device?.last == nil)
+  }
+
   @Test func aFullWindowIsFollowedByTheBudget() throws {
     let text = try #require(sentence(Self.report(decision: .held(until: nil, by: .inFlight))))
     #expect(text.contains("acknowledges one, its budget decides: \(Self.budgets); or it goes"))

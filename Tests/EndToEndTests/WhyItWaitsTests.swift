@@ -25,9 +25,12 @@ import Testing
         try await lines.expect("hello", "empty")
         var last = ""
         for _ in 0..<4 { last = try await push(to: phone, admin) }
-        let why = "Held: app budget: 0 of 3 left, one comes back every 20 minutes, the next at "
+        let why = "Held: app budget: 0 of 3 left, the last went at "
         let life = try await admin("GET", "/v1/notifications/\(last)")
         #expect((life.json["sentence"] as? String)?.hasPrefix(why) == true, "\(life)")
+        #expect(
+          (life.json["sentence"] as? String)?.contains(", one comes back every 20 minutes, the next")
+            == true, "\(life)")
         let waits = life.json["waits"] as? [String: Any] ?? [:]
         #expect(waits["limit"] as? String == "app-budget" && waits["until"] as? Int != nil)
         #expect((waits["app"] as? [String: Any])?["every"] as? String == "20m", "\(life)")

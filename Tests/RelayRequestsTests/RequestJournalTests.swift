@@ -24,16 +24,18 @@ enum Sample {
   ) throws -> SentRequest {
     let notification = try notification(number, payload: payload)
     return SentRequest(
-      at: Instant(milliseconds: Int64(number)), notification.uniqueID, source, ordinal: 1,
-      fields: Array(
-        ":method: POST\n:path: \napns-id: \ncontent-length: \napns-priority: 10\nx: a: b\n".utf8),
-      .push(notification, warnings: CaseSet()), bodyBytes: payload.utf8.count)
+      at: Instant(milliseconds: Int64(number)), notification.uniqueID,
+      head(
+        ":method: POST\n:path: \napns-id: \ncontent-length: \napns-priority: 10\nx: a: b\n"),
+      ordinal: 1, .push(notification, warnings: CaseSet()), bodyBytes: payload.utf8.count)
   }
+
+  static func head(_ fields: String) -> RequestHead { RequestHead(Array(fields.utf8), source) }
 
   static func refused(_ number: UInt64, _ body: String = "") -> SentRequest {
     SentRequest(
-      at: Instant(milliseconds: Int64(number)), UniqueID(high: 0, low: number), source, ordinal: 1,
-      fields: Array(":path: /3/device/zz\napns-topic: com.example.other\n".utf8),
+      at: Instant(milliseconds: Int64(number)), UniqueID(high: 0, low: number),
+      head(":path: /3/device/zz\napns-topic: com.example.other\n"), ordinal: 1,
       .unusable(body: Array(body.utf8)), bodyBytes: body.utf8.count)
   }
 }
@@ -119,21 +121,63 @@ enum Sample {
     #expect(journal.rows(before: nil, limit: 1).rows[0].answer == nil)
   }
 
+  /// Whatever a push has comes back, and so does a head that others have too.
+  @Test(arguments: [2, 16, 31, 32, 33, 100])
+  func aPushComesBackAsItWas(tokenBytes: Int) throws {
+    var journal = journal(200_000)
+    let topics = try ["a.b", "c.d"].map { try #require(Topic($0)) }
+    let heads = topics.map { RequestHead(Array("apns-topic: \($0)\n".utf8), Sample.source, $0) }
+    var pushes: [Notification] = []
+    for number in 0..<300 {
+      let token = try #require(
+        DeviceToken(
+          hexadecimal: String(repeating: number % 2 == 0 ? "ab" : "cd", count: tokenBytes)))
+      pushes.append(
+        Notification(
+          uniqueID: UniqueID(high: 1, low: UInt64(number)),
+          apnsID: UniqueID(high: 2, low: UInt64(number)), token: token,
+          topic: topics[number / 3 % 2], notificationClass: number % 5 == 0 ? .silent : .visible,
+          pushType: PushType.allCases[number % PushType.allCases.count],
+          priority: Priority.allCases[number % Priority.allCases.count],
+          wakesApp: number % 4 == 0, showsNothing: number % 7 == 0,
+          collapseID: Array("\(number)".utf8.prefix(number % 3)),
+          expiration: number % 2 == 0 ? .once : .at(Instant(milliseconds: Int64(number))),
+          payload: Array(repeating: UInt8(number % 200), count: number * 7)))
+      _ = journal.append(
+        pushes[number], CaseSet(), at: Instant(milliseconds: 5), heads[number / 3 % 2],
+        ordinal: UInt32(number))
+    }
+    let rows = journal.rows(before: nil, limit: 300).rows
+    #expect((50..<250).contains(rows.count) && journal.bytes <= 200_000)
+    for row in rows {
+      #expect(row.notification == pushes[Int(row.ordinal)])
+      #expect(row.header("apns-topic") == row.topic)
+    }
+  }
+
   @Test func headsThatDifferAreCounted() throws {
     func bytes(_ differ: Bool) throws -> Int {
       var journal = journal()
+      let head = Sample.head("x: \(String(repeating: "1", count: 2000))\n")
       for number in 1...20 as ClosedRange<UInt64> {
-        let push = try Sample.push(number)
-        let value = differ ? "\(number)" : "1"
-        let fields = Array("x: \(String(repeating: value, count: 2000))\n".utf8)
+        let push = try #require(try Sample.push(number).notification)
+        let own = Sample.head("x: \(String(repeating: "\(number)", count: 2000))\n")
         _ = journal.append(
-          SentRequest(
-            at: push.at, push.uniqueID, push.source, ordinal: 1, fields: fields, push.content,
-            bodyBytes: push.bodyBytes), sharesFields: !differ && number > 1)
+          push, CaseSet(), at: .init(milliseconds: 1), differ ? own : head, ordinal: 1)
       }
       return journal.bytes
     }
     #expect(try bytes(true) - bytes(false) > 19 * 2000)
+  }
+
+  /// Not even in memory that waits for its next use.
+  @Test func aHeadThatNoRowHasAnyMoreIsForgottenToo() throws {
+    var journal = journal()
+    _ = journal.append(Sample.refused(1, "x"))
+    _ = journal.append(try Sample.push(2))
+    let before = journal.bytes
+    journal.forget { $0.uniqueID.low == 1 }
+    #expect(journal.bytes < before && journal.count == 1)
   }
 
   @Test func namedPlacesAreNeverKept() throws {

@@ -74,10 +74,11 @@ import Testing
         .push(try Self.notification(), warnings: CaseSet(PayloadWarning.mismatch)),
         .unusable(body: [1, 2]),
       ] {
+        let source = RequestSource(
+          .binary, peer: "[::1]:9", isEncrypted: true, proof, connection: 4)
         let sent = SentRequest(
           at: Self.moment, UniqueID(high: 1, low: 2),
-          RequestSource(.binary, peer: "[::1]:9", isEncrypted: true, proof, connection: 4),
-          ordinal: 5, fields: Array(":path: \nx: y\n".utf8), content, bodyBytes: 17,
+          RequestHead(Array(":path: \nx: y\n".utf8), source), ordinal: 5, content, bodyBytes: 17,
           SentRequest.Answer(.rejected(.badTopic), after: .milliseconds(2)))
         var reader = ByteReader(Self.bytes(sent))
         let back = try reader.read(SentRequest.self)

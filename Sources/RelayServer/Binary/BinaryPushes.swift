@@ -149,7 +149,7 @@ final class BinaryPushes {
     count &+= 1
     row = runner.history.keep(
       SentRequest(
-        at: runner.now, uniqueID, source, ordinal: count, fields: [], content,
+        at: runner.now, uniqueID, RequestHead([], source), ordinal: count, content,
         bodyBytes: bodyBytes))
   }
 
