@@ -66,12 +66,12 @@ package struct DeviceStatus: Codable, Equatable, Sendable {
     network = report.condition.network.rawValue
     screen = report.condition.screen.rawValue
     inFlight = report.inFlight
-    let all = report.allowance.map(Waits.Budget.init)
+    let all = report.allowance.map { Waits.Budget($0) }
     budget = Budget(
       policy: report.policy, remaining: all?.remaining, burst: all?.burst, every: all?.every,
       next: all?.next)
     apps = report.apps.map { app in
-      let own = app.allowance.map(Waits.Budget.init)
+      let own = app.allowance.map { Waits.Budget($0) }
       var budget = AppBudget(
         remaining: own?.remaining, burst: own?.burst, every: own?.every, next: own?.next,
         allowed: true)
@@ -110,6 +110,8 @@ package struct DeviceEvent: Codable, Sendable {
 
   package var time: Int64
   package var device: String
+  /// Its name, if it has one.
+  package var phone: String?
   package var what: String
   package var topic: String?
   package var condition: Condition?
@@ -117,11 +119,12 @@ package struct DeviceEvent: Codable, Sendable {
   package var policy: String?
 
   package init(
-    at moment: Instant, _ device: DeviceID, _ what: String, topic: Topic?,
+    at moment: Instant, _ device: DeviceID, named phone: String?, _ what: String, topic: Topic?,
     condition: DeviceCondition?, remaining: Int64?, policy: String?
   ) {
     time = moment.milliseconds
     self.device = device.description
+    self.phone = phone
     self.what = what
     self.topic = topic?.description
     self.condition = condition.map {

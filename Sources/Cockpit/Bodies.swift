@@ -16,7 +16,8 @@ extension NotificationLife {
     device = life.device.description
     phone = NamedDevices.name(of: life.device)
     token = report?.apps.first { $0.topic == life.topic }?.token.hexadecimal ?? ""
-    if let held = report.flatMap({ HeldPush(life.uniqueID, in: $0, lastOfApp: lastOfApp, at: now) }) {
+    if let held = report.flatMap({ HeldPush(life.uniqueID, in: $0, lastOfApp: lastOfApp, at: now) })
+    {
       (waits, sentence) = (held.waits, held.sentence)
     } else {
       sentence = Self.sentence(life, at: now)

@@ -36,7 +36,8 @@ struct DeviceRoutes {
       }
       return try Response(
         json: Lacking(
-          DeviceEvents(events: changes.value.suffix(500).map(DeviceEvent.init)), changes.missing))
+          DeviceEvents(events: changes.value.suffix(500).map { DeviceEvent($0, relay) }),
+          changes.missing))
     }
     router.put("/v1/devices/:id/policy") { request, context in
       let policy = try Self.policy(in: try await request.bytes())

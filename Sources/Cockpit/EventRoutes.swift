@@ -147,15 +147,16 @@ struct EventRoutes {
         guard let life = await life(of: event), device == nil || life.device == device else {
           return
         }
+        let phone = relay.names[life.device]
         let head = [
-          "uniqueId": life.uniqueID.description, "id": life.apnsID.description,
+          "phone": phone, "uniqueId": life.uniqueID.description, "id": life.apnsID.description,
           "topic": life.topic.description, "kind": life.kind.name,
           "device": life.device.description,
         ]
-        try append("life", Joined(NotificationLife.Step(event), head))
+        try append("life", Joined(NotificationLife.Step(event), head.compactMapValues(\.self)))
       case .device(let change):
         guard device == nil || change.device == device else { return }
-        try append("device", DeviceEvent(change))
+        try append("device", DeviceEvent(change, relay))
       case .rewound:
         // Every reader is told by `bye` and starts again.
         break
@@ -255,9 +256,10 @@ struct EventRoutes {
 }
 
 extension DeviceEvent {
-  init(_ change: DeviceChange) {
+  init(_ change: DeviceChange, _ relay: Relay) {
     self.init(
-      at: change.at, change.device, change.what.rawValue, topic: change.topic,
-      condition: change.condition, remaining: change.remaining, policy: change.policy)
+      at: change.at, change.device, named: relay.names[change.device], change.what.rawValue,
+      topic: change.topic, condition: change.condition, remaining: change.remaining,
+      policy: change.policy)
   }
 }

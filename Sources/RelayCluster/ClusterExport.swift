@@ -60,6 +60,7 @@ package enum ClusterExport {
     let shared: SharedBudgets? = try await bucket.value(of: .budgets)
     commons.budgets = shared?.budgets
     commons.providerKeys = try await bucket.value(of: .providerKeys) ?? []
+    commons.deviceNames = DeviceName.dictionary(try await bucket.value(of: .names) ?? [])
     commons.cursors = try await bucket.cursors()
     let last = try await EngineStream.contents(client).last
     commons.lastPosition = StripeState.position(of: last + 1)

@@ -96,6 +96,9 @@ package struct ClusterImport {
     if !commons.providerKeys.isEmpty {
       try await bucket.set(.providerKeys, to: commons.providerKeys)
     }
+    if !commons.deviceNames.isEmpty {
+      try await bucket.set(.names, to: DeviceName.list(commons.deviceNames))
+    }
     for (reader, position) in commons.cursors {
       try await bucket.set(.cursor(reader: reader), to: position)
     }

@@ -13,12 +13,36 @@ extension SharedBudgets: Composite {
   package static let fields = Fields(Self.init(budgets:changedAt:)) { ($0.budgets, $0.changedAt) }
 }
 
+/// A device and its name for people.
+package struct DeviceName: Hashable, Sendable {
+  package var device: DeviceID
+  package var name: String
+
+  /// More would make the one message too large that all nodes read again and again.
+  static let mostInCluster = 2_000
+
+  static func list(_ names: [DeviceID: String]) -> [DeviceName] {
+    names.map { DeviceName(device: $0, name: $1) }.sorted {
+      $0.device.description < $1.device.description
+    }
+  }
+
+  package static func dictionary(_ list: [DeviceName]) -> [DeviceID: String] {
+    Dictionary(list.map { ($0.device, $0.name) }, uniquingKeysWith: { $1 })
+  }
+}
+
+extension DeviceName: Composite {
+  package static let fields = Fields(Self.init(device:name:)) { ($0.device, $0.name) }
+}
+
 /// Settings of the whole cluster, as in the bucket; nil where there are none.
 package struct SharedSettings: Hashable, Sendable {
   package var budgets: SharedBudgets?
   package var providerKeys: [StoredProviderKey]?
   /// PEM of the authorities that sign providers' certificates.
   package var authorities: String?
+  package var names: [DeviceName]?
 
   /// Adopts changed settings and returns them.
   mutating func follow(_ found: SharedSettings) -> SharedSettings {
@@ -26,9 +50,11 @@ package struct SharedSettings: Hashable, Sendable {
     if found.budgets == budgets { changed.budgets = nil }
     if found.providerKeys == providerKeys { changed.providerKeys = nil }
     if found.authorities == authorities { changed.authorities = nil }
+    if found.names == names { changed.names = nil }
     budgets = found.budgets ?? budgets
     providerKeys = found.providerKeys ?? providerKeys
     authorities = found.authorities ?? authorities
+    names = found.names ?? names
     return changed
   }
 }
@@ -68,6 +94,24 @@ extension ClusterJournal {
     of reader: String, to position: Int64
   ) async throws(StoreError) {
     try await bucket.set(.cursor(reader: reader), to: position)
+  }
+
+  package func setName(of device: DeviceID, _ name: String?) async throws(StoreError) {
+    let stored = try await bucket.change(.names) { (stored: [DeviceName]?) in
+      var names = DeviceName.dictionary(stored ?? [])
+      guard names[device] != name, name == nil || names.count < DeviceName.mostInCluster else {
+        return nil
+      }
+      names[device] = name
+      return DeviceName.list(names)
+    }
+    guard DeviceName.dictionary(stored ?? [])[device] == name else {
+      throw .engineRefuses(reason: "a cluster keeps \(DeviceName.mostInCluster) names of devices")
+    }
+  }
+
+  package func deviceNames() async throws(StoreError) -> [DeviceID: String] {
+    DeviceName.dictionary(try await bucket.value(of: .names) ?? [])
   }
 
   package func providerKeys() async throws(StoreError) -> [StoredProviderKey] {

@@ -18,6 +18,7 @@ struct EngineBucket: Sendable {
     static let budgets = Key(subject: "$KV.pushrelay.common.budgets")
     static let providerKeys = Key(subject: "$KV.pushrelay.common.keys")
     static let authorities = Key(subject: "$KV.pushrelay.common.authorities")
+    static let names = Key(subject: "$KV.pushrelay.common.names")
     /// The unfinished import; 0 when none.
     static let importing = Key(subject: "$KV.pushrelay.importing")
 
@@ -58,6 +59,7 @@ struct EngineBucket: Sendable {
       case Key.budgets.subject: sight.settings.budgets = Self.value(message.body)
       case Key.providerKeys.subject: sight.settings.providerKeys = Self.value(message.body)
       case Key.authorities.subject: sight.settings.authorities = Self.value(message.body)
+      case Key.names.subject: sight.settings.names = Self.value(message.body)
       case _ where subject.hasPrefix(Self.drains):
         sight.drains[String(subject.dropFirst(Self.drains.count))] = Self.value(message.body)
       case _ where subject.hasPrefix(Self.leases):

@@ -3,9 +3,9 @@ package import RelayCore
 import RelayStore
 import Synchronization
 
-/// Devices' names for people, given at enrolment. Beside the shards, which decide nothing by it, so
-/// that a device without a name costs nothing; on disk with the device (`Schema`). A node of a
-/// cluster keeps none: the others would not know them.
+/// Devices' names for people, given at enrolment. Beside the shards, which decide nothing by it,
+/// so that a device without a name costs nothing; on disk with the device (`Schema`), or in a
+/// cluster's bucket, which every node follows.
 package final class DeviceNames: Sendable {
   private let names = Mutex<[DeviceID: String]>([:])
 
@@ -51,8 +51,8 @@ package final class DeviceNames: Sendable {
 extension ServerSettings {
   /// Returns whether the name is kept, for as long as the device is.
   func keep(_ name: String, of device: DeviceID) async -> Bool {
-    guard port == nil, names.add(name, to: device) else { return false }
-    guard let journal = storage.journal as? Journal else { return true }
+    guard names.add(name, to: device) else { return false }
+    guard let journal = storage.journal else { return true }
     do {
       try await journal.setName(of: device, name)
       return true
@@ -80,4 +80,11 @@ extension ShardRunner {
 
 extension Relay {
   package var names: DeviceNames { settings.names }
+
+  /// On disk it goes with its device; other nodes have to be told.
+  func forgetName(of device: DeviceID) async {
+    guard names[device] != nil else { return }
+    names.remove(device)
+    try? await settings.storage.journal?.setName(of: device, nil)
+  }
 }

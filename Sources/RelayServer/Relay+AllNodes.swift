@@ -24,7 +24,7 @@ extension Relay {
   package func forget(_ device: DeviceID) async throws(NodeAway) -> Bool {
     for attempt in 0..<20 {
       guard try await administer(device, .forget), try await report(of: device) != nil else {
-        names.remove(device)
+        await forgetName(of: device)
         return true
       }
       try? await Task.sleep(for: .milliseconds(attempt < 5 ? 2 : 65))

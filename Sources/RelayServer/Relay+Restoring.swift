@@ -122,7 +122,7 @@ extension Relay {
     do {
       let count = try await loops.restore(from: journal, logger: logger)
       try await restoreKeys(from: journal)
-      if let journal = journal as? Journal { names.all = try await journal.deviceNames() }
+      names.all = try await journal.deviceNames()
       logger.info(
         "restored", metadata: ["notifications": "\(count)", "took": "\(begin.duration(to: .now))"])
     } catch let error as StoreError {

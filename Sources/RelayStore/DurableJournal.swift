@@ -29,6 +29,9 @@ package protocol DurableJournal: Sendable {
   /// Ordered by id.
   func providerKeys() async throws(StoreError) -> [StoredProviderKey]
   func replaceProviderKeys(_ keys: [StoredProviderKey]) async throws(StoreError)
+  /// Names a device that is there, for people; nil takes the name away. Persisted on return.
+  func setName(of device: DeviceID, _ name: String?) async throws(StoreError)
+  func deviceNames() async throws(StoreError) -> [DeviceID: String]
   /// Writes everything pending; later submissions are reported as failed.
   func stop() async
   var statistics: Journal.Statistics { get }

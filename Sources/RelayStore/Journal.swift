@@ -206,8 +206,8 @@ package final class Journal: DurableJournal {
     try await onFile { try $0.setFeedbackCursor(of: reader, to: position) }
   }
 
-  /// Names a device that is on disk; the name is on disk on return, and goes with the device.
-  package func setName(of device: DeviceID, _ name: String) async throws(StoreError) {
+  /// The name also goes with its device.
+  package func setName(of device: DeviceID, _ name: String?) async throws(StoreError) {
     try await onFile { try $0.setName(of: device, name) }
   }
 

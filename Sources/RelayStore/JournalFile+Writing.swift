@@ -231,11 +231,13 @@ extension JournalFile {
   }
 
   /// No effect on a device that is not there.
-  func setName(of device: DeviceID, _ name: String) throws {
-    try connection.write {
-      try connection.execute(
-        "UPDATE devices SET name = ? WHERE id = ?", [name.stored, device.stored])
-    }
+  func setName(of device: DeviceID, _ name: String?) throws {
+    try connection.write { try writeName(of: device, name) }
+  }
+
+  func writeName(of device: DeviceID, _ name: String?) throws {
+    try connection.execute(
+      "UPDATE devices SET name = ? WHERE id = ?", [name?.stored ?? .null, device.stored])
   }
 
   func deviceNames() throws -> [DeviceID: String] {

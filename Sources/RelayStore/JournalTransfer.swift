@@ -1,7 +1,7 @@
 import Primitives
 package import RelayCore
 import SQLite
-import SystemPackage
+import struct SystemPackage.FilePath
 
 // Moves a journal's contents to and from a journal of another kind.
 
@@ -17,12 +17,13 @@ package struct JournalCounts: Encodable, Hashable, Sendable {
   package init() {}
 }
 
-/// Contents that belong to no device.
+/// Contents besides the records of devices.
 package struct JournalCommons: Hashable, Sendable {
   package var budgets: SilentBudgets?
   package var providerKeys: [StoredProviderKey] = []
   /// Feedback readers' positions by name.
   package var cursors: [String: Int64] = [:]
+  package var deviceNames: [DeviceID: String] = [:]
   /// The highest position ever used in the listing of unregistered tokens.
   package var lastPosition: Int64 = 0
 
@@ -62,6 +63,7 @@ package final class StoppedJournal: Sendable {
       commons.budgets = try file.storedBudgets()
       commons.providerKeys = try file.providerKeys()
       (commons.cursors, commons.lastPosition) = try file.cursors()
+      commons.deviceNames = try file.deviceNames()
       return commons
     }
   }
@@ -178,6 +180,7 @@ extension JournalFile {
       "INSERT INTO sqlite_sequence VALUES ('unregistered', ?)",
       [commons.lastPosition.stored])
     if let budgets = commons.budgets { try write(budgets) }
+    for (device, name) in commons.deviceNames { try writeName(of: device, name) }
   }
 
   fileprivate func counts() throws -> JournalCounts {

@@ -21,6 +21,7 @@ struct LogFollower {
       var kind: String?
       var text: String?
       var device: String?
+      var phone: String?
       var what: String?
       var condition: DeviceEvent.Condition?
       var policy: String?
@@ -89,10 +90,10 @@ struct LogFollower {
     let data = event.data
     let facts: [String?] =
       switch event.event {
-      case "life": [data.topic, data.kind, data.uniqueId, data.text]
+      case "life": [data.phone, data.topic, data.kind, data.uniqueId, data.text]
       case "device":
         [
-          "device", data.device, data.what,
+          "device", data.phone ?? data.device, data.what,
           data.condition.map(LogCommand.text) ?? data.topic ?? data.policy,
         ]
       case "fault": ["fault", data.name, data.at, data.what]

@@ -51,6 +51,26 @@ import Testing
   }
 
   @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func aNameIsKnownOnEveryNode() async throws {
+    try await Self.run { scene in
+      let (a, b) = (scene.nodes[0], scene.nodes[1])
+      let made = try await a("POST", "/v1/devices", #"{"name":"anna"}"#)
+      #expect(made.json["name"] as? String == "anna", "\(made)")
+      let id = made.json["device"] as? String ?? ""
+      // Nodes look at what they share about once a second.
+      while try await b("GET", "/v1/devices/anna").json["device"] as? String != id {
+        try await Task.sleep(for: .milliseconds(50))
+      }
+      let found = try await b("GET", "/v1/devices?search=ann").json["devices"] as? [[String: Any]]
+      #expect(found?.map { $0["name"] as? String } == ["anna"])
+      #expect(try await b("DELETE", "/v1/devices/anna").status == 204)
+      while try await a("GET", "/v1/devices/anna").status != 404 {
+        try await Task.sleep(for: .milliseconds(50))
+      }
+    }
+  }
+
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
   func aDeviceIsTheSameOnEveryNode() async throws {
     try await Self.run { scene in
       let (a, b) = (scene.nodes[0], scene.nodes[1])

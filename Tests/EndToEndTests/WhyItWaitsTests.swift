@@ -29,7 +29,8 @@ import Testing
         let life = try await admin("GET", "/v1/notifications/\(last)")
         #expect((life.json["sentence"] as? String)?.hasPrefix(why) == true, "\(life)")
         #expect(
-          (life.json["sentence"] as? String)?.contains(", one comes back every 20 minutes, the next")
+          (life.json["sentence"] as? String)?.contains(
+            ", one comes back every 20 minutes, the next")
             == true, "\(life)")
         let waits = life.json["waits"] as? [String: Any] ?? [:]
         #expect(waits["limit"] as? String == "app-budget" && waits["until"] as? Int != nil)

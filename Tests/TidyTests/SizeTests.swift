@@ -10,10 +10,10 @@ private enum Most {
 /// The most lines of Swift in each target of `Sources`: what the features of today take. Raising
 /// one is a line in the commit that needs it, which says what for; docs/COST.md: what they buy.
 private let linesPerTarget = [
-  "AdminAPI": 1100, "Cockpit": 3350, "CoreBenchmarks": 850, "DeviceLink": 650, "DeviceModel": 6100,
+  "AdminAPI": 1100, "Cockpit": 3400, "CoreBenchmarks": 850, "DeviceLink": 650, "DeviceModel": 6100,
   "DeviceSimulator": 5350, "HTTP2": 3250, "NATS": 350, "PhoneRuntime": 2750, "Primitives": 700,
-  "ProviderCredentials": 1800, "RelayClient": 1700, "RelayCluster": 4550, "RelayCore": 8700,
-  "RelayFaults": 350, "RelayRecording": 3050, "RelayRequests": 800, "RelayServer": 9500,
+  "ProviderCredentials": 1800, "RelayClient": 1700, "RelayCluster": 4600, "RelayCore": 8700,
+  "RelayFaults": 350, "RelayRecording": 3050, "RelayRequests": 900, "RelayServer": 9500,
   "RelaySetup": 600, "RelayStore": 2650, "RelayTestKit": 350, "SQLite": 450, "TLS": 1750,
   "Transport": 150, "pushrelay": 5750,
 ]

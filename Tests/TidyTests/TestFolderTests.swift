@@ -21,6 +21,7 @@ private let sleeping: [String: String] = [
   "Tests/EndToEndTests/CrashPhone.swift": "chance decides when a phone comes and goes",
   "Tests/EndToEndTests/CrashPhone+Listening.swift": "chance decides when a phone answers",
   "Tests/EndToEndTests/CrashRelay.swift": "chance decides when the relay is killed",
+  "Tests/EndToEndTests/ClusterAdminTests.swift": "asks another process again until it says so",
   "Tests/EndToEndTests/ClusterEngineTests.swift": "asks another process again until it says so",
   "Tests/EndToEndTests/ClusterFaultTests.swift": "a lease runs out while a relay is away",
   "Tests/EndToEndTests/CrashTests.swift": "chance decides when the relay is killed",
