@@ -36,16 +36,17 @@ struct PhoneRoutes {
       return Response(status: .noContent)
     }
     router.put("/v1/devices/:id/apps/:topic") { request, context in
-      let members = try JSONMembers(try await request.bytes(), known: ["token"])
-      var own: DeviceToken?
-      if let text = try members.text("token") {
-        guard let token = DeviceToken(hexadecimal: text) else {
-          throw Refusal.body("a token is 2 to 100 bytes as hexadecimal digits", field: "token")
-        }
-        own = token
+      let members = try JSONMembers(try await request.bytes(), known: ["token", "environment"])
+      let (token, service) = (try members.text("token"), try members.text("environment"))
+      let wanted: WantedToken
+      do throws(WantedToken.Problem) {
+        wanted = try WantedToken(token: token, environment: service)
+      } catch {
+        throw Refusal.body(
+          error.description, field: error == .environment ? "environment" : "token")
       }
       let answer = try await relay.register(
-        try context.topic(), on: try context.device(), token: own)
+        try context.topic(), on: try context.device(), token: wanted)
       guard case .registered(let token) = answer else { throw Refusal(answer) }
       return try Response(json: ["token": token.hexadecimal])
     }

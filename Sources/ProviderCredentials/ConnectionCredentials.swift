@@ -1,4 +1,4 @@
-import RelayCore
+package import RelayCore
 
 /// The rights of one provider connection: a pure state machine, asked on every request. Times are
 /// UNIX milliseconds.
@@ -91,19 +91,30 @@ package struct ConnectionCredentials: Sendable {
 
   /// Decides whether a request with this `authorization` value (empty when absent) may go on. The
   /// usual case, the same bytes as last time, costs one comparison and no allocation.
+  ///
+  /// - Parameter environment: the service that is asked; nil takes what is valid in either.
   package mutating func authorize(
-    _ authorization: Span<UInt8>, verifier: inout ProviderTokenVerifier, now: Int64
+    _ authorization: Span<UInt8>, for environment: ProviderEnvironment? = nil,
+    verifier: inout ProviderTokenVerifier, now: Int64
   ) throws(CredentialError) {
-    guard needsToken else { return }
-    if current?.stands(for: authorization, generation: verifier.generation, now: now) == true {
+    guard needsToken else {
+      if case .certificate(let certificate) = binding {
+        try certificate.check(environment: environment)
+      }
+      return
+    }
+    if let current, current.stands(for: authorization, generation: verifier.generation, now: now) {
+      guard verifier.serves(current.token, environment) else { throw .keyOfOtherEnvironment }
       return
     }
     if previous?.stands(for: authorization, generation: verifier.generation, now: now) == true {
       swap(&current, &previous)
     } else {
-      try authorizeChanged(authorization, verifier: &verifier, now: now)
+      try authorizeChanged(authorization, environment, verifier: &verifier, now: now)
     }
-    if let current { scope = current.scope }
+    guard let current else { return }
+    scope = current.scope
+    guard verifier.serves(current.token, environment) else { throw .keyOfOtherEnvironment }
   }
 
   /// Returns whether a request with the same `authorization` as the last one that passed
@@ -163,9 +174,10 @@ package struct ConnectionCredentials: Sendable {
   // MARK: Details
 
   private mutating func authorizeChanged(
-    _ authorization: Span<UInt8>, verifier: inout ProviderTokenVerifier, now: Int64
+    _ authorization: Span<UInt8>, _ environment: ProviderEnvironment?,
+    verifier: inout ProviderTokenVerifier, now: Int64
   ) throws(CredentialError) {
-    let token = try verifier.verify(authorization, now: now)
+    let token = try verifier.verify(authorization, for: environment, now: now)
     let key = verifier.keys.keys[token.keyIndex]
     let newBinding = try bindingAfter(key)
     let presented = Presented(

@@ -111,9 +111,3 @@ package enum CredentialError: Error, Equatable, Hashable, Sendable, CaseIterable
     }
   }
 }
-
-/// Apple's two services; a relay plays one of them, or both at once.
-package enum ProviderEnvironment: String, Sendable, CaseIterable, Codable {
-  case sandbox
-  case production
-}

@@ -1,3 +1,4 @@
+package import RelayCore
 package import TLS
 
 /// A certificate and its private key, both in PEM.

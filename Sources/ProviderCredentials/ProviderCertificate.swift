@@ -1,3 +1,4 @@
+package import RelayCore
 package import TLS
 
 /// The rights of a provider's client certificate (Apple, "Establishing a certificate-based
@@ -76,6 +77,11 @@ package struct ProviderCertificate: Sendable, Equatable {
     guard notBeforeMilliseconds <= now, now <= notAfterMilliseconds else {
       throw .certificateExpired
     }
+    try check(environment: environment)
+  }
+
+  /// The same of the environment alone: a request may ask another one than the handshake said.
+  func check(environment: ProviderEnvironment?) throws(CredentialError) {
     if let environment, !environments.isEmpty, !environments.contains(environment) {
       throw .certificateOfOtherEnvironment
     }

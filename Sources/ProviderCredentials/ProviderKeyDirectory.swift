@@ -1,4 +1,5 @@
 import FoundationEssentials
+package import RelayCore
 package import RelayStore
 import SystemPackage
 import TLS

@@ -1,4 +1,4 @@
-import RelayCore
+package import RelayCore
 
 /// A provider token whose signature, team, environment and time were checked.
 package struct VerifiedToken: Sendable, Hashable {
@@ -35,8 +35,6 @@ package struct ProviderTokenVerifier: Sendable {
   package private(set) var keys: ProviderKeys
   /// Counts the replacements of ``keys``; anything verified under another number is void.
   package private(set) var generation: UInt64 = 0
-  /// The environment that this relay plays; `nil` takes keys of both.
-  package let environment: ProviderEnvironment?
   /// The number of computed signatures, for metrics and tests.
   package private(set) var signatureChecks = 0
 
@@ -48,11 +46,9 @@ package struct ProviderTokenVerifier: Sendable {
   /// ``ProviderToken/maximumBytes`` bytes.
   package init(
     keys: ProviderKeys,
-    environment: ProviderEnvironment? = nil,
     cacheLimit: Int = Limits.verifiedProviderTokens
   ) {
     self.keys = keys
-    self.environment = environment
     self.cacheLimit = cacheLimit
     genuine = RecentTable(limit: cacheLimit)
     refused = RecentTable(limit: cacheLimit)
@@ -69,10 +65,12 @@ package struct ProviderTokenVerifier: Sendable {
 
   /// Checks an `authorization` header, `bearer <JWT>`; an absent one is empty.
   ///
-  /// The order: form, key, team, environment, signature, time. So only genuine tokens are reported
+  /// The order: form, key, team, signature, environment, time. So only genuine tokens are reported
   /// as expired.
+  ///
+  /// - Parameter environment: the service that is asked; nil takes keys of both.
   package mutating func verify(
-    _ authorization: Span<UInt8>, now: Int64
+    _ authorization: Span<UInt8>, for environment: ProviderEnvironment? = nil, now: Int64
   ) throws(CredentialError) -> VerifiedToken {
     let range = try Self.tokenRange(in: authorization)
     guard range.count <= ProviderToken.maximumBytes else { throw .tooLong }
@@ -92,11 +90,20 @@ package struct ProviderTokenVerifier: Sendable {
       }
       _ = genuine.insert(token, for: key)
     }
+    guard serves(token, environment) else { throw .keyOfOtherEnvironment }
     if let problem = token.problem(at: now) { throw problem }
     return token
   }
 
-  /// Everything that does not depend on the time.
+  /// Whether the token's key is valid in an environment; nil is both.
+  func serves(_ token: VerifiedToken, _ environment: ProviderEnvironment?) -> Bool {
+    guard let environment, let only = keys.keys[token.keyIndex].entry.environment else {
+      return true
+    }
+    return only == environment
+  }
+
+  /// Everything that does not depend on the time, or on who is asked.
   private mutating func authenticate(
     _ bytes: Span<UInt8>
   ) throws(CredentialError) -> VerifiedToken {
@@ -104,9 +111,6 @@ package struct ProviderTokenVerifier: Sendable {
     guard let index = keys.index(ofKeyID: token.keyID) else { throw .unknownKey }
     let key = keys.keys[index]
     guard key.entry.teamID == token.teamID else { throw .teamMismatch }
-    if let environment, let keyEnvironment = key.entry.environment, environment != keyEnvironment {
-      throw .keyOfOtherEnvironment
-    }
     signatureChecks += 1
     guard token.isSigned(by: key.publicKey) else { throw .wrongSignature }
     return VerifiedToken(keyIndex: index, issuedAtSeconds: token.issuedAtSeconds)

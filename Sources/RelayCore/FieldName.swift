@@ -3,6 +3,7 @@
 package enum FieldName: UInt8, CaseIterable, Sendable {
   case method, path, authorization, apnsID, apnsExpiration, apnsPriority, apnsTopic
   case apnsCollapseID, apnsPushType, contentType, contentLength, host, traceParent
+  case authority
 
   /// In lower case, as HTTP/2 demands (RFC 9113 section 8.2).
   package var wireName: String {
@@ -20,6 +21,7 @@ package enum FieldName: UInt8, CaseIterable, Sendable {
     case .contentLength: "content-length"
     case .host: "host"
     case .traceParent: "traceparent"
+    case .authority: ":authority"
     }
   }
 

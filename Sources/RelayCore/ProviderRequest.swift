@@ -45,6 +45,8 @@ package struct ProviderRequestHead: Sendable {
 
   /// nil if missing or unusable.
   package private(set) var traceParent: TraceParent?
+  /// The service that the client asks, as far as it says one.
+  package var environment: ProviderEnvironment?
 
   /// From the binary API, which has no push type to miss.
   private var isBinary = false
@@ -117,7 +119,7 @@ package struct ProviderRequestHead: Sendable {
       collapseID = value.count <= Limits.collapseIDBytes ? .given(value.array) : .bad
     case .apnsPushType: pushType = PushType(wireName: value).map { .given($0) } ?? .bad
     case .traceParent: traceParent = TraceParent(value)
-    case .authorization, .contentType, .contentLength, .host: break
+    case .authorization, .contentType, .contentLength, .host, .authority: break
     }
   }
 
@@ -181,6 +183,7 @@ package struct ProviderRequestHead: Sendable {
       throw .badRequestPayload
     }
     guard case .token(let parsed) = path, let token = parsed else { throw .badDeviceToken }
+    if let environment, let own = token.environment, own != environment { throw .badDeviceToken }
     var chosenPriority = Priority.immediate
     if case .given(let given) = priority { chosenPriority = given }
     let classification = Classification(

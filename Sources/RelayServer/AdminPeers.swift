@@ -217,14 +217,14 @@ extension Relay {
     return answer.map { ($0, secret, kept) }
   }
 
-  /// Registers an app with its own token or a new one; nil when there is no such device.
+  /// Registers an app; nil when there is no such device.
   package func register(
-    _ topic: Topic, on device: DeviceID, token own: DeviceToken?
+    _ topic: Topic, on device: DeviceID, token wanted: WantedToken
   ) async throws(NodeAway) -> DeviceAnswer? {
     guard let credential = try await credential(of: device) else { return nil }
-    let minted = await inbox.loops?.ask(0) { $0.ids.makeToken(for: device) }
-    guard let token = own ?? minted else { return nil }
-    return await ask(.registered(topic, token, isOwn: own != nil), credential)
+    let made = await inbox.loops?.ask(0) { $0.ids.makeToken(wanted, for: device) }
+    guard let token = made else { return nil }
+    return await ask(.registered(topic, token, isOwn: wanted.isOwn), credential)
   }
 
   /// Removes an app; nil when there is no such device.

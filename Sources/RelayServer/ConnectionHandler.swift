@@ -77,8 +77,15 @@ final class ConnectionHandler: SocketHandler {
   /// Set while a fault lets nothing pass (`Faults/ConnectionHandler+Faults.swift`).
   var muting: Muting?
 
-  init(runner: ShardRunner, transport: Transport, isProvider: Bool) {
+  /// The service that its listener plays; nil for both.
+  let environment: ProviderEnvironment?
+
+  init(
+    runner: ShardRunner, transport: Transport, isProvider: Bool,
+    environment: ProviderEnvironment? = nil
+  ) {
     self.runner = runner
+    self.environment = environment
     self.transport = transport
     self.phase = .opening(since: RelayClock.steady)
     self.role = isProvider ? .provider(ProviderBox()) : .device(DeviceConnection())

@@ -193,10 +193,10 @@ final class DeviceConnection {
     case .inspect(let device): ask(.inspected, try request.credential(for: device))
     case .registerApp(let device, let topic):
       let credential = try request.credential(for: device)
-      let own = try request.ownToken()
-      guard own == nil || runner.settings.configuration.ownTokens else { throw .ownTokensOff }
-      let token = own ?? runner.ids.makeToken(for: device)
-      ask(.registered(topic, token, isOwn: own != nil), credential)
+      let wanted = try request.wantedToken()
+      guard !wanted.isOwn || runner.settings.configuration.ownTokens else { throw .ownTokensOff }
+      let token = runner.ids.makeToken(wanted, for: device)
+      ask(.registered(topic, token, isOwn: wanted.isOwn), credential)
     case .unregisterApp(let device, let topic):
       ask(.unregistered(topic), try request.credential(for: device))
     case .listen, .takeOrders:

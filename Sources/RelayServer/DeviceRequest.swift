@@ -67,7 +67,7 @@ struct DeviceRequest {
       case .path: path = String(decoding: arena[field.value], as: UTF8.self)
       case .authorization: secret = Self.secret(arena[field.value])
       case .apnsID, .apnsExpiration, .apnsPriority, .apnsTopic, .apnsCollapseID, .apnsPushType,
-        .contentType, .contentLength, .host, .traceParent, nil:
+        .contentType, .contentLength, .host, .traceParent, .authority, nil:
         break
       }
     }
@@ -80,19 +80,23 @@ struct DeviceRequest {
     return DeviceCredential(device: device, secret: secret)
   }
 
-  /// The device's own token in the body of a registration, if any.
-  func ownToken() throws(ParsingError) -> DeviceToken? {
-    struct Body: Decodable { var token: String? }
+  /// The token that the body of a registration wants: the device's own, or a new one of a service.
+  func wantedToken() throws(ParsingError) -> WantedToken {
+    struct Body: Decodable {
+      var token: String?
+      var environment: String?
+    }
     guard !bodyIsTooLarge else { throw .bodyTooLarge }
-    guard !body.isEmpty else { return nil }
+    guard !body.isEmpty else { return .new(for: nil) }
     guard let decoded = try? JSONDecoder().decode(Body.self, from: Data(body)) else {
-      throw .badBody(#"the body is empty or {"token":"<hexadecimal>"}"#)
+      throw .badBody(
+        #"the body is empty, {"token":"<hexadecimal>"} or {"environment":"sandbox"}"#)
     }
-    guard let text = decoded.token else { return nil }
-    guard let token = DeviceToken(hexadecimal: text) else {
-      throw .badBody("a token is 2 to 100 bytes as hexadecimal digits")
+    do throws(WantedToken.Problem) {
+      return try WantedToken(token: decoded.token, environment: decoded.environment)
+    } catch {
+      throw .badBody(error.description)
     }
-    return token
   }
 
   /// The name in the body of an enrolment, if any.

@@ -1,5 +1,5 @@
 import Primitives
-import RelayCore
+package import RelayCore
 
 struct IDSource {
   private let generator: UInt64
@@ -35,9 +35,50 @@ struct IDSource {
     }.joined()
   }
 
-  mutating func makeToken(for device: DeviceID) -> DeviceToken {
-    DeviceToken(random: (bits(), bits(), bits()), routingKey: device.routingKey)
+  /// The device's own token, or a new one.
+  mutating func makeToken(_ wanted: WantedToken, for device: DeviceID) -> DeviceToken {
+    switch wanted {
+    case .own(let token): token
+    case .new(let environment):
+      DeviceToken(
+        random: (bits(), bits(), bits()), routingKey: device.routingKey, for: environment)
+    }
   }
 
   private mutating func bits() -> UInt64 { random?.next() ?? UInt64.random(in: .min ... .max) }
+}
+
+/// The token that an app is to get.
+package enum WantedToken: Equatable, Sendable {
+  /// It brings one along.
+  case own(DeviceToken)
+  /// A new one, of a service or of both.
+  case new(for: ProviderEnvironment?)
+
+  package enum Problem: Error, CaseIterable, CustomStringConvertible {
+    case token, environment, both
+
+    package var description: String {
+      switch self {
+      case .token: "a token is 2 to 100 bytes as hexadecimal digits"
+      case .environment: "environment is sandbox or production"
+      case .both:
+        "a token that is brought along belongs to both services: give token or environment"
+      }
+    }
+  }
+
+  package init(token: String?, environment: String?) throws(Problem) {
+    let service = environment.flatMap { ProviderEnvironment(rawValue: $0) }
+    guard environment == nil || service != nil else { throw .environment }
+    guard let token else {
+      self = .new(for: service)
+      return
+    }
+    guard service == nil else { throw .both }
+    guard let own = DeviceToken(hexadecimal: token) else { throw .token }
+    self = .own(own)
+  }
+
+  var isOwn: Bool { if case .own = self { true } else { false } }
 }

@@ -38,7 +38,7 @@ struct SentHead {
       source = nil
       return false
     case .apnsTopic, .apnsPushType, .contentType, .host, .traceParent, .method, .apnsExpiration,
-      .apnsPriority, .apnsCollapseID, nil:
+      .apnsPriority, .apnsCollapseID, .authority, nil:
       return false
     }
     return true

@@ -48,11 +48,16 @@ struct LastHead {
   private var generation: UInt64 = 1
   /// nil when no requests are kept.
   var sent: SentHead?
+  /// The service that the listener or the relay plays; nil for both.
+  var playedEnvironment: ProviderEnvironment?
+  /// As the name in the TLS handshake says (SNI, RFC 6066 section 3).
+  var namedEnvironment: ProviderEnvironment?
 
   mutating func read(_ fields: ArraySlice<HeaderField>, _ arena: [UInt8]) {
     let isLikeTheLast = fields.contains { $0.isRepeated }
     if !isLikeTheLast {
       head = ProviderRequestHead()
+      head.environment = playedEnvironment ?? namedEnvironment
       generation &+= 1
       authorization.removeAll(keepingCapacity: true)
       proof = .nothing
@@ -84,6 +89,11 @@ struct LastHead {
       proof = .nothing
     case .apnsTopic, .apnsPushType:
       if case .covered = proof { proof = .authorized }
+      generation &+= 1
+    case .authority:
+      head.environment =
+        playedEnvironment ?? ProviderEnvironment(host: value) ?? namedEnvironment
+      proof = .nothing
       generation &+= 1
     case .method, .apnsExpiration, .apnsPriority, .apnsCollapseID:
       generation &+= 1
@@ -134,7 +144,8 @@ struct LastHead {
       if credentials.stillStands(generation: verifier.generation, now: now) { return }
     }
     proof = .nothing
-    try credentials.authorize(authorization.span, verifier: &verifier, now: now)
+    try credentials.authorize(
+      authorization.span, for: head.environment, verifier: &verifier, now: now)
     proof = .authorized
   }
 

@@ -57,7 +57,8 @@ final class LoopSet: Sendable {
 
   /// Connections are spread over the loops.
   func listen(
-    _ endpoint: RelayConfiguration.Endpoint, _ listener: Listener, contexts: ServerContexts
+    _ endpoint: RelayConfiguration.Endpoint, _ listener: Listener, contexts: ServerContexts,
+    environment: ProviderEnvironment? = nil
   ) async throws -> any Channel {
     let peers = peers
     do {
@@ -82,7 +83,7 @@ final class LoopSet: Sendable {
               try channel.pipeline.syncOperations.addHandler(
                 ConnectionHandler(
                   runner: peer.runner.value, transport: transport,
-                  isProvider: listener == .provider))
+                  isProvider: listener == .provider, environment: environment))
             case .legacy, .feedback:
               // One read at a time, so that a paused connection stops at once. All the rest is read
               // when a client ends the connection: the kernel must not hold much.

@@ -36,11 +36,13 @@ struct ProviderConnection {
     let now = handler.runner.now
     let settings = handler.runner.settings
     if settings.configuration.keepRequests > 0 { lastHead.sent = SentHead() }
+    lastHead.playedEnvironment = handler.environment ?? settings.configuration.environment
+    lastHead.namedEnvironment = peer?.serverName.flatMap { ProviderEnvironment(host: $0.utf8) }
     do throws(CredentialError) {
       if settings.configuration.auth == .none {
         credentials = .open
       } else if let certificate = try ProviderCertificate.shown(
-        by: peer, environment: settings.configuration.environment,
+        by: peer, environment: lastHead.playedEnvironment,
         now: handler.runner.clock.wall(now).milliseconds)
       {
         credentials = ConnectionCredentials(certificate: certificate)

@@ -140,7 +140,8 @@ extension Relay {
       let value = Array("bearer \(token)".utf8)
       do throws(CredentialError) {
         _ = try runner.verifier.verify(
-          value.span, now: runner.clock.tokenTime(runner.now).milliseconds)
+          value.span, for: runner.settings.configuration.environment,
+          now: runner.clock.tokenTime(runner.now).milliseconds)
         return nil
       } catch {
         return error

@@ -23,6 +23,8 @@ package final class Relay: Service {
     /// nil when they are not configured.
     package var legacy: RelayConfiguration.Endpoint?
     package var feedback: RelayConfiguration.Endpoint?
+    /// Listeners that play one service only.
+    package var environments: [ProviderEnvironment: RelayConfiguration.Endpoint] = [:]
   }
 
   let configuration: RelayConfiguration
@@ -64,11 +66,13 @@ package final class Relay: Service {
 
   /// Checks that all addresses are free: a failed start must not use up a node number of a cluster.
   package func checkEndpoints() async throws {
-    let endpoints = [
-      ("provider", configuration.provider), ("device", configuration.device),
-      ("legacy", configuration.legacy), ("feedback", configuration.feedback),
-      ("admin", configuration.admin),
-    ]
+    let services = configuration.environmentProviders.values.map { ("provider", Optional($0)) }
+    let endpoints =
+      services + [
+        ("provider", configuration.provider), ("device", configuration.device),
+        ("legacy", configuration.legacy), ("feedback", configuration.feedback),
+        ("admin", configuration.admin),
+      ]
     for case (let key, let endpoint?) in endpoints where endpoint.port != 0 {
       try await LoopSet.check(endpoint, key)
     }
@@ -188,16 +192,25 @@ package final class Relay: Service {
     _ loops: LoopSet, _ listeners: inout [any Channel]
   ) async throws -> Addresses {
     func open(
-      _ endpoint: RelayConfiguration.Endpoint, _ listener: Listener
+      _ endpoint: RelayConfiguration.Endpoint, _ listener: Listener,
+      _ environment: ProviderEnvironment? = nil
     ) async throws -> RelayConfiguration.Endpoint {
-      let channel = try await loops.listen(endpoint, listener, contexts: contexts)
+      let channel = try await loops.listen(
+        endpoint, listener, contexts: contexts, environment: environment)
       listeners.append(channel)
       try await descriptors.watch(channel)
       return .init(host: endpoint.host, port: channel.localAddress?.port ?? 0)
     }
     var addresses = Addresses(
-      provider: try await open(configuration.provider, .provider),
+      provider: try await open(
+        configuration.provider, .provider, configuration.providerEnvironment),
       device: try await open(configuration.device, .device))
+    if let environment = configuration.providerEnvironment {
+      addresses.environments[environment] = addresses.provider
+    }
+    for (environment, endpoint) in configuration.environmentProviders {
+      addresses.environments[environment] = try await open(endpoint, .provider, environment)
+    }
     if let legacy = configuration.legacy { addresses.legacy = try await open(legacy, .legacy) }
     if let feedback = configuration.feedback {
       addresses.feedback = try await open(feedback, .feedback)

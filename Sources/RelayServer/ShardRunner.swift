@@ -76,7 +76,7 @@ final class ShardRunner {
     partitions = settings.firstTable(loopCount: 1)
     hops = settings.port.map { HopSet($0, stripeCount: settings.stripeCount) }
     verifier = ProviderTokenVerifier(
-      keys: settings.keys, environment: settings.configuration.environment)
+      keys: settings.keys)
     ledger = LoopLedger(settings, feed)
     history.requests = settings.requestJournal
   }

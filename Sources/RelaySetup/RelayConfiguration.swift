@@ -3,7 +3,7 @@ import FoundationEssentials
 package import Logging
 package import NATS
 package import Primitives
-package import ProviderCredentials
+import ProviderCredentials
 import RelayCluster
 package import RelayCore
 package import RelayRecording
@@ -83,6 +83,10 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var state = ".pushrelay"
   package var profile = Profile.dev
   package var provider = Endpoint(host: "127.0.0.1", port: 2197)
+  /// The service that `provider` plays; nil for both.
+  package var providerEnvironment: ProviderEnvironment?
+  /// More listeners for providers, each of which plays one service.
+  package var environmentProviders: [ProviderEnvironment: Endpoint] = [:]
   package var device = Endpoint(host: "127.0.0.1", port: 5223)
   package var plaintext = false
   package var store = Store.sqlite
@@ -167,7 +171,9 @@ package struct RelayConfiguration: Equatable, Sendable {
   }
 
   /// All listeners except the admin API.
-  package var endpoints: [Endpoint] { [provider, device] + [legacy, feedback].compactMap(\.self) }
+  package var endpoints: [Endpoint] {
+    [provider, device] + environmentProviders.values + [legacy, feedback].compactMap(\.self)
+  }
 
   /// Warnings for the log at the start: settings that may not be intended.
   package var notices: [(level: Logger.Level, text: String)] {
@@ -217,7 +223,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     let reader = SettingReader(config)
     state = try reader.text("state", state)
     profile = try reader.choice("profile", profile)
-    provider = try reader.endpoint("provider", provider)
+    try readProviders(reader)
     device = try reader.endpoint("device", device)
     legacy = try reader.optionalEndpoint("legacy")
     feedback = try reader.optionalEndpoint("feedback")
@@ -449,5 +455,37 @@ extension RelayConfiguration {
 
   private static func line(of offset: Int, in bytes: [UInt8]) -> Int {
     1 + bytes.prefix(offset).count { $0 == UInt8(ascii: "\n") }
+  }
+}
+
+extension RelayConfiguration {
+  /// `HOST:PORT` for both services, `production=HOST:PORT`, `sandbox=HOST:PORT`, or several of
+  /// them with commas between.
+  private mutating func readProviders(_ reader: SettingReader) throws(ReadingError) {
+    var isFirst = true
+    for entry in try reader.text("provider", provider.description).split(separator: ",") {
+      let parts = entry.split(separator: "=", maxSplits: 1)
+      let environment = parts.count == 2 ? ProviderEnvironment(rawValue: "\(parts[0])") : nil
+      guard parts.count == 1 || environment != nil, let endpoint = Endpoint(String(parts.last!))
+      else {
+        throw ReadingError(
+          key: "provider",
+          description: "provider is HOST:PORT, for example \(provider), or with the service "
+            + "before it, sandbox=HOST:PORT,production=HOST:PORT; not \(entry)")
+      }
+      if isFirst {
+        (provider, providerEnvironment) = (endpoint, environment)
+      } else if let environment, environmentProviders[environment] == nil,
+        environment != providerEnvironment
+      {
+        environmentProviders[environment] = endpoint
+      } else {
+        throw ReadingError(
+          key: "provider",
+          description: "provider names each listener once, at most one without "
+            + "a service, which comes first; \(entry) is one too many")
+      }
+      isFirst = false
+    }
   }
 }

@@ -31,8 +31,11 @@ package struct TLSPeer: Equatable, Sendable {
   /// The peer's certificate in DER, without its chain.
   package var certificate: [UInt8]?
   package var verification: Verification
+  /// Of a server: the name that the client asked for (SNI, RFC 6066 section 3); nil without one.
+  package var serverName: String?
 
   init(session: OpaquePointer, verifies: Bool) {
+    serverName = SSL_get_servername(session, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
     if let shown = SSL_get0_peer_certificate(session) {
       certificate = TLSPeer.encode { i2d_X509(shown, $0) }
       verification = verifies ? TLSPeer.verdict(of: session) : .unchecked

@@ -1,5 +1,6 @@
 import ArgumentParser
 import ProviderCredentials
+import RelayCore
 import RelayServer
 
 struct KeyCommand: AsyncParsableCommand {

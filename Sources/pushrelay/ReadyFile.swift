@@ -28,6 +28,8 @@ struct ReadyFile: Codable {
   let admin: String?
   private let socket: String?
   private let token: String?
+  private let sandbox: String?
+  private let production: String?
   let plaintext: Bool
   private let ca: String?
   private let clock: String
@@ -43,6 +45,8 @@ struct ReadyFile: Codable {
     device = Self.reachable(addresses.device)
     binary = addresses.legacy.map(Self.reachable)
     feedback = addresses.feedback.map(Self.reachable)
+    sandbox = addresses.environments[.sandbox].map(Self.reachable)
+    production = addresses.environments[.production].map(Self.reachable)
     self.admin = admin.map { "http://\(Self.reachable($0))" }
     let state = configuration.state
     // A reader may be in another directory.

@@ -43,7 +43,11 @@ struct ServeCommand: AsyncParsableCommand {
   var state: String?
   @Option(help: "dev: make certificates, let devices enrol. production: neither (default: dev).")
   var profile: String?
-  @Option(help: "HOST:PORT for providers (default: 127.0.0.1:2197; port 0 picks one).")
+  @Option(
+    help: """
+      HOST:PORT for providers (default: 127.0.0.1:2197; port 0 picks one), or one for each of \
+      Apple's services: sandbox=HOST:PORT,production=HOST:PORT.
+      """)
   var provider: String?
   @Option(help: "HOST:PORT for devices (default: 127.0.0.1:5223; port 0 picks one).")
   var device: String?
@@ -167,6 +171,9 @@ struct ServeCommand: AsyncParsableCommand {
 
   private static func line(_ addresses: Relay.Addresses) -> String {
     var line = "ready provider=\(addresses.provider) device=\(addresses.device)"
+    for (environment, address) in addresses.environments.sorted(by: { $0.key < $1.key }) {
+      line += " \(environment)=\(address)"
+    }
     if let legacy = addresses.legacy { line += " legacy=\(legacy)" }
     if let feedback = addresses.feedback { line += " feedback=\(feedback)" }
     return line

@@ -1,4 +1,5 @@
 import Foundation
+import RelayCore
 import TLS
 import TestSupport
 import Testing

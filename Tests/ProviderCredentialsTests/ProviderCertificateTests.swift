@@ -1,5 +1,6 @@
 import Foundation
 import Primitives
+import RelayCore
 import TLS
 import Testing
 

@@ -88,16 +88,21 @@ import Testing
 
   @Test func anOwnTokenIsReadFromTheBody() throws {
     var request = try request("PUT", "/v1/devices/\(Self.device)/apps/a")
-    #expect(try request.ownToken() == nil)
+    #expect(try request.wantedToken() == .new(for: nil))
     request.body = Array(#"{"token":"AbCd"}"#.utf8)
-    #expect(try request.ownToken()?.hexadecimal == "abcd")
+    #expect(try request.wantedToken() == .own(try #require(DeviceToken(hexadecimal: "abcd"))))
     request.body = Array("{}".utf8)
-    #expect(try request.ownToken() == nil)
-    for wrong in ["[]", "x", #"{"token":"abc"}"#, #"{"token":"zz"}"#, #"{"token":5}"#] {
+    #expect(try request.wantedToken() == .new(for: nil))
+    request.body = Array(#"{"environment":"sandbox"}"#.utf8)
+    #expect(try request.wantedToken() == .new(for: .sandbox))
+    for wrong in [
+      #"{"environment":"test"}"#, #"{"environment":"sandbox","token":"abcd"}"#, "[]", "x",
+      #"{"token":"abc"}"#, #"{"token":"zz"}"#, #"{"token":5}"#,
+    ] {
       request.body = Array(wrong.utf8)
-      #expect(throws: DeviceRequest.ParsingError.self, "\(wrong)") { try request.ownToken() }
+      #expect(throws: DeviceRequest.ParsingError.self, "\(wrong)") { try request.wantedToken() }
     }
     request.bodyIsTooLarge = true
-    #expect(throws: DeviceRequest.ParsingError.bodyTooLarge) { try request.ownToken() }
+    #expect(throws: DeviceRequest.ParsingError.bodyTooLarge) { try request.wantedToken() }
   }
 }

@@ -8,7 +8,8 @@ import Testing
     func all(_ seed: UInt64, _ loop: UInt16) -> String {
       var ids = IDSource(seed: seed, loop: loop)
       let device = ids.makeDevice()
-      return "\(ids.makeUniqueID()) \(device) \(ids.makeSecret()) \(ids.makeToken(for: device))"
+      let (id, secret) = (ids.makeUniqueID(), ids.makeSecret())
+      return "\(id) \(device) \(secret) \(ids.makeToken(.new(for: nil), for: device))"
     }
     #expect(all(5, 1) == all(5, 1))
     #expect(Set([all(5, 0), all(5, 1), all(6, 0)]).count == 3)
@@ -27,7 +28,9 @@ import Testing
   @Test func aTokenLeadsToItsDevice() {
     var ids = IDSource(seed: nil, loop: 0)
     let device = ids.makeDevice()
-    let (token, secrets) = (ids.makeToken(for: device), [ids.makeSecret(), ids.makeSecret()])
+    let (token, secrets) = (
+      ids.makeToken(.new(for: nil), for: device), [ids.makeSecret(), ids.makeSecret()]
+    )
     #expect(token.routingKey == device.routingKey)
     #expect(Set(secrets).count == 2 && secrets.allSatisfy { $0.count == 64 })
   }

@@ -42,7 +42,7 @@ import Testing
       let nobody = DeviceID(UniqueID(high: 1, low: 2))
       let topic = try #require(Topic("com.example.app"))
       #expect(try await relay.report(of: nobody) == nil)
-      #expect(try await relay.register(topic, on: nobody, token: nil) == nil)
+      #expect(try await relay.register(topic, on: nobody, token: .new(for: nil)) == nil)
       #expect(await relay.app(with: DeviceToken(name: 1, routingKey: 2)).value == nil)
     }
   }

@@ -168,6 +168,7 @@ final class BinaryPushes {
     let runner = handler.runner
     let now = runner.now
     var head = ProviderRequestHead(request)
+    head.environment = runner.settings.configuration.environment
     var warnings = CaseSet<PayloadWarning>()
     do throws(Rejection) {
       let notification = try head.notification(

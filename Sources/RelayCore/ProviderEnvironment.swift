@@ -1,0 +1,50 @@
+/// Apple's two services; a relay plays one of them, or both at once.
+package enum ProviderEnvironment: String, Sendable, CaseIterable, Codable, Comparable {
+  case sandbox
+  case production
+
+  /// The service that a host name of Apple's stands for, with or without a port (Apple, "Sending
+  /// notification requests to APNs"; "Sending channel management requests to APNs"); nil for any
+  /// other name, and for an address.
+  package init?(host: some Sequence<UInt8>) {
+    let name = String(decoding: host.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self).lowercased()
+    guard name.hasSuffix(".push.apple.com") else { return nil }
+    switch name.dropLast(".push.apple.com".count) {
+    case "api", "api-broadcast", "api-manage-broadcast", "gateway", "feedback": self = .production
+    case "api.sandbox", "api.development", "api-broadcast.sandbox", "api-manage-broadcast.sandbox",
+      "gateway.sandbox", "feedback.sandbox":
+      self = .sandbox
+    case _: return nil
+    }
+  }
+
+  package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+
+  /// The first four bytes of tokens that belong to it.
+  fileprivate var tag: UInt64 {
+    switch self {
+    case .sandbox: 0x5341_4E44  // SAND
+    case .production: 0x5052_4F44  // PROD
+    }
+  }
+}
+
+extension DeviceToken {
+  /// The service that a minted token belongs to: its first four bytes spell SAND or PROD, so that
+  /// people see it too, and every node and every backup knows. nil for any other token: both
+  /// services take it.
+  package var environment: ProviderEnvironment? {
+    guard count == 32 else { return nil }
+    let tag = words.0 >> 32
+    return ProviderEnvironment.allCases.first { $0.tag == tag }
+  }
+
+  /// A minted token: three random words, of which the first loses half to the environment's tag,
+  /// then the device's routing key.
+  package init(
+    random: (UInt64, UInt64, UInt64), routingKey: UInt64, for environment: ProviderEnvironment?
+  ) {
+    let first = environment.map { $0.tag << 32 | random.0 & 0xFFFF_FFFF } ?? random.0
+    self.init(random: (first, random.1, random.2), routingKey: routingKey)
+  }
+}

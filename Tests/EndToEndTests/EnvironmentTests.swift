@@ -1,0 +1,97 @@
+import Foundation
+import RelayCore
+import Testing
+
+/// Apple's two services in one relay: by listener, and by the names that clients know.
+@Suite("Environments", .timeLimit(.minutes(2))) struct EnvironmentTests {
+  private static let payload = #"{"aps":{"alert":"Hello"}}"#
+
+  /// An app's token of a service; nil is both.
+  private static func token(
+    _ environment: String?, _ phone: Phone, topic: String
+  ) async throws -> String {
+    let body = environment.map { #"{"environment":"\#($0)"}"# } ?? ""
+    let answer = try await phone.relay.curl(
+      "\(phone.url)/apps/\(topic)",
+      ["-X", "PUT", "-H", "authorization: bearer \(phone.secret)", "--data-binary", body])
+    try #require(answer.status == 200, "\(answer)")
+    let json = try JSONSerialization.jsonObject(with: Data(answer.body.utf8)) as? [String: Any]
+    return try #require(json?["token"] as? String)
+  }
+
+  private static func push(
+    _ relay: RelayProcess, _ base: String, _ token: String, topic: String, jwt: String,
+    _ options: [String] = []
+  ) async throws -> CurlAnswer {
+    try await relay.curl(
+      "\(base)/3/device/\(token)",
+      options + [
+        "-H", "authorization: bearer \(jwt)", "-H", "apns-topic: \(topic)", "-H",
+        "apns-push-type: alert", "--data-binary", payload,
+      ])
+  }
+
+  /// As a home automation's server does: production first, the sandbox when the token is bad there.
+  @Test func aProgramThatFallsBackFindsTheTokensService() async throws {
+    var setup = RelaySetup(plaintext: true)
+    setup.arguments = ["--provider", "production=127.0.0.1:0,sandbox=127.0.0.1:0"]
+    try await RelayProcess.run(setup) { relay in
+      let file = try Data(contentsOf: URL(fileURLWithPath: relay.state + "/ready.json"))
+      let ready = try JSONSerialization.jsonObject(with: file) as? [String: Any]
+      let services = try ["production", "sandbox"].map {
+        ($0, "http://" + (try #require(ready?[$0] as? String)))
+      }
+      let phone = try await Phone(on: relay)
+      let jwt = try await relay.providerToken()
+      for (own, tries) in [("production", 1), ("sandbox", 2), (nil, 1)] as [(String?, Int)] {
+        let topic = "com.example.\(own ?? "both")"
+        let token = try await Self.token(own, phone, topic: topic)
+        var answers: [CurlAnswer] = []
+        for (_, base) in services where answers.last?.status != 200 {
+          answers.append(try await Self.push(relay, base, token, topic: topic, jwt: jwt))
+        }
+        #expect(answers.count == tries && answers.last?.status == 200, "\(answers)")
+        #expect(answers.dropLast().allSatisfy { $0.reason == "BadDeviceToken" }, "\(answers)")
+      }
+    }
+  }
+
+  /// One listener, and the name in the request or in the handshake.
+  @Test func namesTellTheService() async throws {
+    let development = ["--key", "SANDBOXKEY"]
+    var setup = RelaySetup()
+    setup.keys.append([
+      "--key", "SANDBOXKEY", "--team", RelaySetup.teamID, "--environment", "sandbox",
+    ])
+    try await RelayProcess.run(setup) { relay in
+      let phone = try await Phone(on: relay)
+      let token = try await Self.token("sandbox", phone, topic: "com.example.app")
+      let jwt = try await relay.providerToken()
+      let bound = try await relay.providerToken(development)
+      let address = try #require(relay.provider.split(separator: "/").last)
+      func push(_ host: String, _ jwt: String) async throws -> CurlAnswer {
+        try await Self.push(
+          relay, "https://\(host)", token, topic: "com.example.app", jwt: jwt,
+          ["--insecure", "--connect-to", "\(host):443:\(address)"])
+      }
+      #expect(try await push("api.sandbox.push.apple.com", jwt).status == 200)
+      #expect(try await push("api.development.push.apple.com", bound).status == 200)
+      #expect(try await push("api.push.apple.com", jwt).reason == "BadDeviceToken")
+      #expect(try await push("api.push.apple.com", bound).reason == "BadEnvironmentKeyInToken")
+      // A name without a service takes both.
+      #expect(try await push("example.com", bound).status == 200)
+    }
+  }
+
+  @Test(arguments: [
+    "sandbox=", "test=127.0.0.1:0", "127.0.0.1:0,127.0.0.1:0",
+    "sandbox=127.0.0.1:0,sandbox=127.0.0.1:0",
+    "sandbox=127.0.0.1:0,127.0.0.1:0",
+  ])
+  func aListenerThatIsNoneIsRefused(value: String) async throws {
+    let scratch = try Scratch()
+    let outcome = try await Program.run(
+      Program.pushrelay, ["serve", "--state", scratch.path + "/s", "--provider", value])
+    #expect(!outcome.succeeded && outcome.errors.contains("provider "), "\(outcome)")
+  }
+}
