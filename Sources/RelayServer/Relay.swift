@@ -23,6 +23,7 @@ package final class Relay: Service {
     /// nil when they are not configured.
     package var legacy: RelayConfiguration.Endpoint?
     package var feedback: RelayConfiguration.Endpoint?
+    package var proxy: RelayConfiguration.Endpoint?
   }
 
   let configuration: RelayConfiguration
@@ -67,7 +68,7 @@ package final class Relay: Service {
     let endpoints = [
       ("provider", configuration.provider), ("device", configuration.device),
       ("legacy", configuration.legacy), ("feedback", configuration.feedback),
-      ("admin", configuration.admin),
+      ("proxy", configuration.proxy), ("admin", configuration.admin),
     ]
     for case (let key, let endpoint?) in endpoints where endpoint.port != 0 {
       try await LoopSet.check(endpoint, key)
@@ -202,6 +203,7 @@ package final class Relay: Service {
     if let feedback = configuration.feedback {
       addresses.feedback = try await open(feedback, .feedback)
     }
+    if let proxy = configuration.proxy { addresses.proxy = try await open(proxy, .proxy) }
     return addresses
   }
 
@@ -298,6 +300,7 @@ package final class Relay: Service {
     ]
     if let legacy = addresses.legacy { metadata["legacy"] = "\(legacy)" }
     if let feedback = addresses.feedback { metadata["feedback"] = "\(feedback)" }
+    if let proxy = addresses.proxy { metadata["proxy"] = "\(proxy)" }
     logger.info("listening", metadata: metadata)
     descriptors.raise()
     for notice in configuration.notices { logger.log(level: notice.level, "\(notice.text)") }

@@ -24,12 +24,13 @@ struct ReadyFile: Codable {
   let device: String
   private let binary: String?
   private let feedback: String?
+  let proxy: String?
   /// The URL of the page.
   let admin: String?
   private let socket: String?
-  private let token: String?
+  let token: String?
   let plaintext: Bool
-  private let ca: String?
+  let ca: String?
   private let clock: String
   private let profile: String
 
@@ -43,6 +44,7 @@ struct ReadyFile: Codable {
     device = Self.reachable(addresses.device)
     binary = addresses.legacy.map(Self.reachable)
     feedback = addresses.feedback.map(Self.reachable)
+    proxy = addresses.proxy.map(Self.reachable)
     self.admin = admin.map { "http://\(Self.reachable($0))" }
     let state = configuration.state
     // A reader may be in another directory.
