@@ -1,4 +1,4 @@
-/// What Apple's documented host names and ports of its push service are for (Apple, "Sending
+/// The services behind Apple's documented host names and ports for pushes (Apple, "Sending
 /// notification requests to APNs", "Sending channel management requests to APNs", "Binary Provider
 /// API", archived).
 package enum AppleService: CaseIterable, Equatable, Sendable {

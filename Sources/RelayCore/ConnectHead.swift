@@ -66,7 +66,7 @@ package enum ProxyRefusal: Error, Equatable, Sendable {
   /// None of Apple's push service.
   case foreign(ConnectTarget)
   /// Of Apple's, and this relay has no such listener.
-  case unserved(ConnectTarget, AppleService)
+  case unserved(ConnectTarget)
 
   package var status: Int {
     switch self {
@@ -88,12 +88,8 @@ package enum ProxyRefusal: Error, Equatable, Sendable {
     case .tooSlow: "the request's head did not come in time"
     case .foreign(let target):
       "\(target) is not Apple's push service, and this proxy leads to push-relay only"
-    case .unserved(let target, let service):
-      switch service {
-      case .legacy: "\(target) is the binary API, which this relay serves with --legacy only"
-      case .feedback: "\(target) is the feedback service, served with --feedback only"
-      case .channels, .provider: "\(target) is not served by this relay"
-      }
+    case .unserved(let target):
+      "\(target) is not served by this relay; --legacy and --feedback serve the binary API"
     }
   }
 

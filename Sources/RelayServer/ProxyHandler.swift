@@ -43,7 +43,7 @@ final class ProxyHandler: SocketHandler, RemovableChannelHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    // What comes after a refusal is dropped.
+    // Bytes behind a refusal are dropped.
     guard case .opening = phase else { return }
     var input = unwrapInboundIn(data)
     do throws(ProxyRefusal) {
@@ -70,7 +70,7 @@ final class ProxyHandler: SocketHandler, RemovableChannelHandler {
   ) throws(ProxyRefusal) {
     guard let service = AppleService(at: target) else { throw .foreign(target) }
     guard let listener = Listener(service, runner.settings.configuration) else {
-      throw .unserved(target, service)
+      throw .unserved(target)
     }
     phase = .closed
     leave()

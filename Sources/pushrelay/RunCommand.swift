@@ -96,47 +96,45 @@ struct RunCommand: AsyncParsableCommand {
   }
 
   private func settings(_ directory: String) async throws -> RelayConfiguration {
-    let root = FileManager.default.currentDirectoryPath
     // The program may go to another directory.
-    let state = directory.hasPrefix("/") ? directory : "\(root)/\(directory)"
-    var flags: [String: ConfigContent] = ["state": .string(state)]
-    for listener in ["provider", "device", "admin", "proxy"] {
-      flags[listener] = .string("127.0.0.1:0")
-    }
-    if self.state == nil { flags["store"] = .string(RelayConfiguration.Store.memory.rawValue) }
+    let root = directory.hasPrefix("/") ? "" : FileManager.default.currentDirectoryPath + "/"
+    let free = ConfigContent.string("127.0.0.1:0")
+    var flags: [String: ConfigContent] = [
+      "state": .string(root + directory), "provider": free, "device": free, "admin": free,
+      "proxy": free,
+    ]
+    if state == nil { flags["store"] = .string(RelayConfiguration.Store.memory.rawValue) }
     return try await RelayConfiguration(flags: flags, file: config)
   }
 
   private func variables(
     _ ready: ReadyFile, _ configuration: RelayConfiguration
-  ) throws -> [String: String] {
+  ) throws -> [Environment.Key: String?] {
     let proxy = ready.proxy ?? ""
-    var variables: [String: String] = [:]
-    for name in ["HTTPS_PROXY", "https_proxy"] { variables[name] = "http://\(proxy)" }
     // Whatever stood there might have led Apple's names past the proxy.
-    for name in ["NO_PROXY", "no_proxy"] { variables[name] = "localhost,127.0.0.1,::1" }
-    for name in [
-      "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
-    ] { variables[name] = ready.ca }
-    var told = [
-      "PROVIDER": ready.provider, "DEVICE": ready.device, "PROXY": proxy,
-      "STATE": configuration.state,
+    let direct = "localhost,127.0.0.1,::1"
+    let keys = ProviderKeyDirectory(path: configuration.state + "/keys")
+    let key = try keys.list().first { (try? keys.signer(forKeyID: $0.keyID)) != nil }
+    let texts = [
+      "HTTPS_PROXY": "http://\(proxy)", "https_proxy": "http://\(proxy)", "NO_PROXY": direct,
+      "no_proxy": direct, "SSL_CERT_FILE": ready.ca, "NODE_EXTRA_CA_CERTS": ready.ca,
+      "REQUESTS_CA_BUNDLE": ready.ca, "CURL_CA_BUNDLE": ready.ca,
+      "PUSHRELAY_RUN_PROVIDER": ready.provider, "PUSHRELAY_RUN_DEVICE": ready.device,
+      "PUSHRELAY_RUN_ADMIN": ready.admin.map { String($0.dropFirst("http://".count)) },
+      "PUSHRELAY_RUN_PROXY": proxy, "PUSHRELAY_RUN_STATE": configuration.state,
+      "PUSHRELAY_RUN_CA": ready.ca, "PUSHRELAY_RUN_TOKEN": ready.token,
+      "PUSHRELAY_RUN_KEY": key.map { "\(keys.path)/AuthKey_\($0.keyID).p8" },
+      "PUSHRELAY_RUN_KEY_ID": key?.keyID, "PUSHRELAY_RUN_TEAM_ID": key?.teamID,
     ]
-    told["ADMIN"] = ready.admin.map { String($0.dropFirst("http://".count)) }
-    (told["CA"], told["TOKEN"]) = (ready.ca, ready.token)
-    let keys = configuration.state + "/keys"
-    for key in try ProviderKeyDirectory(path: keys).list() where told["KEY"] == nil {
-      let file = "\(keys)/AuthKey_\(key.keyID).p8"
-      guard FileManager.default.fileExists(atPath: file) else { continue }
-      (told["KEY"], told["KEY_ID"], told["TEAM_ID"]) = (file, key.keyID, key.teamID)
-    }
-    for (name, value) in told { variables[RelayConfiguration.runPrefix + name] = value }
-    return variables
+    return Dictionary(
+      uniqueKeysWithValues: texts.compactMap { name, value in
+        Environment.Key(rawValue: name).map { ($0, value) }
+      })
   }
 
   /// Runs the program to its end, and passes signals on to it.
   private func play(
-    _ variables: [String: String], _ signals: UnixSignalsSequence
+    _ variables: [Environment.Key: String?], _ signals: UnixSignalsSequence
   ) async throws -> ExitCode {
     let (processes, hasBegun) = AsyncStream.makeStream(of: pid_t.self)
     let passing = Task {
@@ -148,17 +146,13 @@ struct RunCommand: AsyncParsableCommand {
       }
     }
     defer { passing.cancel() }
-    var changes: [Environment.Key: String?] = [:]
-    for (name, value) in variables {
-      if let key = Environment.Key(rawValue: name) { changes[key] = value }
-    }
     // A shell gives the program the mask that this process had, and says by 126 and 127 what else
     // would be an error of ours.
     let mask = String(PushRelayCommand.formerMask.load(ordering: .relaxed), radix: 8)
     let result = try await Subprocess.run(
       .path("/bin/sh"),
       arguments: Arguments(["-c", "umask \(mask); exec \"$@\"", "sh"] + command),
-      environment: .inherit.updating(changes), input: .currentStandardInput,
+      environment: .inherit.updating(variables), input: .currentStandardInput,
       output: .currentStandardOutput, error: .currentStandardError
     ) { hasBegun.yield($0.processIdentifier.value) }
     switch result.terminationStatus {

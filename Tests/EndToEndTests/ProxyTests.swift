@@ -46,7 +46,7 @@ import Testing
     ).checked("tunnel.py")
   }
 
-  /// The beginning of TLS is in the same bytes as the head, in one piece or in as many as there are.
+  /// The beginning of TLS is in the same bytes as the head, in one piece or byte by byte.
   @Test func theHeadMayComeInAnyPieces() async throws {
     try await RelayProcess.run(Self.setup) { relay in
       let expected = "HTTP/1.1 200 Connection established h2\n"
@@ -100,10 +100,12 @@ import Testing
       let answers = ["accepted", "BadDeviceToken", "Unregistered"]
       let refusal =
         "403 example.com:443 is not Apple's push service, and this proxy leads to push-relay only"
-      for (script, more) in [
-        ("mopyapns_client.py", []), ("aioapns_proxied_client.py", []),
-        ("httpx_client.py", [refusal]),
-      ] {
+      // aioapns 4.0 sends by `asyncio.TransportSocket`, which has no `send` since Python 3.11.
+      let minor = try await ClientLibraryTests.minorVersion(python)
+      let scripts =
+        [("mopyapns_client.py", []), ("httpx_client.py", [refusal])]
+        + (minor < 11 ? [("aioapns_proxied_client.py", [])] : [])
+      for (script, more) in scripts {
         let outcome = try await Program.run(
           python, [Program.client(script)], environment: environment)
         let said = outcome.output.split(separator: "\n").map(String.init)
@@ -220,9 +222,11 @@ import Testing
 
   @Test func signalsArePassedOn() async throws {
     let script =
-      "trap 'echo told; exit 5' TERM; trap 'echo hung up' HUP; echo up; while :; do sleep 0.05; done"
+      "trap 'echo told; exit 5' TERM; trap 'echo hung up' HUP; echo up; "
+      + "while :; do sleep 0.05; done"
     let command =
-      #"\#(Program.pushrelay) run -- sh -c "$1" & p=$!; echo $p; wait $p; wait $p; echo "status $?""#
+      #"\#(Program.pushrelay) run -- sh -c "$1" & p=$!; echo $p; "#
+      + #"wait $p; echo "status $?""#
     _ = try await Background.run("sh", ["-c", command, "sh", script], environment: [:]) {
       lines, _ in
       let id = try await lines.next("its number")

@@ -13,8 +13,9 @@ with socket.create_connection((host, int(port)), timeout=20) as connection:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(data):
-        for start in range(0, len(data), step or len(data)):
-            connection.sendall(data[start : start + (step or len(data))])
+        size = step or len(data) or 1
+        for start in range(0, len(data), size):
+            connection.sendall(data[start : start + size])
 
     if " " in target:
         try:
