@@ -116,6 +116,10 @@ package enum Limits {
   package static let connectionsPerLoop = 100_000
   /// Bytes handed to a socket before a connection stops producing more.
   package static let unsentBytes = 262_144
+  /// Bytes of the head of a request to the proxy, and connections per event loop that have not sent
+  /// all of theirs; further ones are closed at once.
+  package static let proxyHeadBytes = 8192
+  package static let proxyStrangers = 256
   /// The smallest step of the machine's clock that the relay follows.
   package static let clockStep = Interval.milliseconds(100)
   /// How long a peer may read none of its unsent bytes.

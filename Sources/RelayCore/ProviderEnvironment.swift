@@ -3,19 +3,13 @@ package enum ProviderEnvironment: String, Sendable, CaseIterable, Codable, Compa
   case sandbox
   case production
 
-  /// The service that a host name of Apple's stands for, with or without a port (Apple, "Sending
-  /// notification requests to APNs"; "Sending channel management requests to APNs"); nil for any
-  /// other name, and for an address.
+  /// The service that a host name of Apple's stands for (`AppleService`), with or without a port;
+  /// nil for any other name, and for an address.
   package init?(host: some Sequence<UInt8>) {
     let name = String(decoding: host.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self).lowercased()
-    guard name.hasSuffix(".push.apple.com") else { return nil }
-    switch name.dropLast(".push.apple.com".count) {
-    case "api", "api-broadcast", "api-manage-broadcast", "gateway", "feedback": self = .production
-    case "api.sandbox", "api.development", "api-broadcast.sandbox", "api-manage-broadcast.sandbox",
-      "gateway.sandbox", "feedback.sandbox":
-      self = .sandbox
-    case _: return nil
-    }
+    guard AppleService.names.contains(name) else { return nil }
+    let isSandbox = name.contains(".sandbox.") || name.contains(".development.")
+    self = isSandbox ? .sandbox : .production
   }
 
   package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }

@@ -7,6 +7,8 @@ struct ConnectionTable {
   private(set) var http2: [ConnectionNumber: ConnectionHandler] = [:]
   /// Of the binary provider API; numbers are shared with `http2`.
   private(set) var binary: [ConnectionNumber: BinaryConnectionHandler] = [:]
+  /// At the proxy, until they are led on.
+  private(set) var proxied: [ConnectionNumber: ProxyHandler] = [:]
   private var numbers = ConnectionNumbers()
   /// To be flushed at the end of the batch.
   var dirty = Deque<ConnectionHandler>()
@@ -16,7 +18,7 @@ struct ConnectionTable {
   /// Set while the relay drains: new connections are refused.
   var isDraining = false
 
-  var count: Int { http2.count + binary.count }
+  var count: Int { http2.count + binary.count + proxied.count }
 
   /// Adds a connection and returns its number; nil when there are too many or the relay drains.
   mutating func add(_ connection: ConnectionHandler) -> ConnectionNumber? {
@@ -31,14 +33,22 @@ struct ConnectionTable {
     return number
   }
 
+  mutating func add(_ connection: ProxyHandler) -> ConnectionNumber? {
+    guard proxied.count < Limits.proxyStrangers else { return nil }
+    let number = nextNumber()
+    if let number { proxied[number] = connection }
+    return number
+  }
+
   private mutating func nextNumber() -> ConnectionNumber? {
     guard count < Limits.connectionsPerLoop, !isDraining else { return nil }
-    return numbers.next { http2[$0] != nil || binary[$0] != nil }
+    return numbers.next { http2[$0] != nil || binary[$0] != nil || proxied[$0] != nil }
   }
 
   mutating func remove(_ number: ConnectionNumber) {
     http2[number] = nil
     binary[number] = nil
+    proxied[number] = nil
   }
 
   subscript(number: ConnectionNumber) -> ConnectionHandler? { http2[number] }

@@ -18,6 +18,8 @@ enum Listener: String {
   case provider, device
   /// The binary provider API and its feedback service.
   case legacy, feedback
+  /// Leads to the others.
+  case proxy
 }
 
 /// All event loops of a relay with their runners, seen from outside.
@@ -76,31 +78,41 @@ final class LoopSet: Sendable {
             guard let peer = peers.first(where: { $0.eventLoop === channel.eventLoop }) else {
               preconditionFailure("children live on the group's loops")
             }
-            let context = contexts.context(of: listener)
-            switch listener {
-            case .provider, .device:
-              let transport = try Self.makeTransport(context, isProvider: listener == .provider)
-              try channel.pipeline.syncOperations.addHandler(
-                ConnectionHandler(
-                  runner: peer.runner.value, transport: transport,
-                  isProvider: listener == .provider, environment: environment))
-            case .legacy, .feedback:
-              // One read at a time, so that a paused connection stops at once. All the rest is read
-              // when a client ends the connection: the kernel must not hold much.
-              try channel.syncOptions?.setOption(.maxMessagesPerRead, value: 1)
-              try channel.syncOptions?.setOption(
-                .socketOption(.so_rcvbuf), value: Limits.binaryFrameBytes)
-              try channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true)
-              try channel.pipeline.syncOperations.addHandler(
-                BinaryConnectionHandler(
-                  runner: peer.runner.value, context: context,
-                  isFeedback: listener == .feedback))
-            }
+            try Self.add(listener, to: channel, of: peer.runner.value, contexts, environment)
           }
         }
         .bind(host: endpoint.host, port: endpoint.port).get()
     } catch {
       throw Self.refusal(of: endpoint, listener.rawValue, error)
+    }
+  }
+
+  /// Makes the channel, on its loop, a connection of that listener.
+  static func add(
+    _ listener: Listener, to channel: any Channel, of runner: ShardRunner,
+    _ contexts: ServerContexts, _ environment: ProviderEnvironment? = nil
+  ) throws {
+    let context = contexts.context(of: listener)
+    switch listener {
+    case .provider, .device:
+      let transport = try makeTransport(context, isProvider: listener == .provider)
+      try channel.pipeline.syncOperations.addHandler(
+        ConnectionHandler(
+          runner: runner, transport: transport, isProvider: listener == .provider,
+          environment: environment))
+    case .legacy, .feedback:
+      // One read at a time, so that a paused connection stops at once. All the rest is read when a
+      // client ends the connection: the kernel must not hold much.
+      try channel.syncOptions?.setOption(.maxMessagesPerRead, value: 1)
+      try channel.syncOptions?.setOption(
+        .socketOption(.so_rcvbuf), value: Limits.binaryFrameBytes)
+      try channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true)
+      try channel.pipeline.syncOperations.addHandler(
+        BinaryConnectionHandler(
+          runner: runner, context: context, isFeedback: listener == .feedback))
+    case .proxy:
+      try channel.pipeline.syncOperations.addHandler(
+        ProxyHandler(runner: runner, contexts: contexts))
     }
   }
 

@@ -25,6 +25,7 @@ package final class Relay: Service {
     package var feedback: RelayConfiguration.Endpoint?
     /// Listeners that play one service only.
     package var environments: [ProviderEnvironment: RelayConfiguration.Endpoint] = [:]
+    package var proxy: RelayConfiguration.Endpoint?
   }
 
   let configuration: RelayConfiguration
@@ -71,7 +72,7 @@ package final class Relay: Service {
       services + [
         ("provider", configuration.provider), ("device", configuration.device),
         ("legacy", configuration.legacy), ("feedback", configuration.feedback),
-        ("admin", configuration.admin),
+        ("proxy", configuration.proxy), ("admin", configuration.admin),
       ]
     for case (let key, let endpoint?) in endpoints where endpoint.port != 0 {
       try await LoopSet.check(endpoint, key)
@@ -215,6 +216,7 @@ package final class Relay: Service {
     if let feedback = configuration.feedback {
       addresses.feedback = try await open(feedback, .feedback)
     }
+    if let proxy = configuration.proxy { addresses.proxy = try await open(proxy, .proxy) }
     return addresses
   }
 
@@ -311,6 +313,7 @@ package final class Relay: Service {
     ]
     if let legacy = addresses.legacy { metadata["legacy"] = "\(legacy)" }
     if let feedback = addresses.feedback { metadata["feedback"] = "\(feedback)" }
+    if let proxy = addresses.proxy { metadata["proxy"] = "\(proxy)" }
     logger.info("listening", metadata: metadata)
     descriptors.raise()
     for notice in configuration.notices { logger.log(level: notice.level, "\(notice.text)") }

@@ -22,7 +22,7 @@ struct IdentityFiles: Equatable {
     if configuration.profile == .dev {
       let names = CertificateFiles.localNames(
         and: configuration.endpoints.map(\.host).filter { $0 != "0.0.0.0" && $0 != "::" }
-          + configuration.names)
+          + configuration.names + (configuration.proxy == nil ? [] : AppleService.names))
       let actions = try files.ensure(names: names, now: RelayClock.wall.milliseconds)
       if !actions.isEmpty {
         logger.info(
@@ -97,6 +97,8 @@ final class ServerContexts: Sendable {
       case .provider: state?.provider
       case .device: state?.device
       case .legacy, .feedback: state?.binary
+      // Its clients do TLS with whom it leads to.
+      case .proxy: nil
       }
     }
   }

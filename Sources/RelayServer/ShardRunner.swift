@@ -273,6 +273,7 @@ final class ShardRunner {
     let steady = clock.steady(now)
     for connection in connections.http2.values { connection.sweep(at: steady) }
     for connection in connections.binary.values { connection.sweep(at: steady) }
+    for connection in connections.proxied.values { connection.sweep(at: steady) }
     if isNode { sweepHops() }
     finishBatch()
     core.flushRecording()
@@ -290,12 +291,14 @@ final class ShardRunner {
     administer(.operated(.shutDown))
     for connection in connections.http2.values { connection.drain() }
     for connection in connections.binary.values { connection.drain() }
+    for connection in connections.proxied.values { connection.abort() }
     finishBatch()
   }
 
   func closeAll() {
     for connection in connections.http2.values { connection.abort() }
     for connection in connections.binary.values { connection.abort() }
+    for connection in connections.proxied.values { connection.abort() }
     adminPeers.endAll()
     orders.endAll()
     timers.cancelWake()

@@ -128,6 +128,8 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// Listeners of the binary provider API and its feedback service; nil for none.
   package var legacy: Endpoint?
   package var feedback: Endpoint?
+  /// The listener of the proxy that leads Apple's host names here; nil for none.
+  package var proxy: Endpoint?
   /// More host names for the admin listener.
   package var adminHosts: [String] = []
   /// True if metrics are counted per topic.
@@ -193,6 +195,10 @@ package struct RelayConfiguration: Equatable, Sendable {
             + "or the profile production"
         ))
     }
+    if let proxy, !proxy.isLoopback {
+      notices.append(
+        (.warning, "everybody who reaches the proxy \(proxy) reaches the provider port by it"))
+    }
     if clock == .virtual {
       notices.append((.notice, "clock is virtual: time stands until 'pushrelay clock' moves it"))
     }
@@ -227,6 +233,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     device = try reader.endpoint("device", device)
     legacy = try reader.optionalEndpoint("legacy")
     feedback = try reader.optionalEndpoint("feedback")
+    proxy = try reader.optionalEndpoint("proxy")
     admin = try reader.optionalEndpoint("admin")
     adminHosts = try reader.text("adminHosts", "").split(separator: ",").map(String.init)
     metricsTopics = try reader.flag("metricsTopics", metricsTopics)
@@ -296,6 +303,11 @@ package struct RelayConfiguration: Equatable, Sendable {
           "legacy and feedback know providers by their certificates: with plaintext they "
           + "need auth none")
     }
+    guard !plaintext || proxy == nil else {
+      throw ReadingError(
+        key: "proxy",
+        description: "proxy is for programs that expect Apple's TLS: it does not go with plaintext")
+    }
     guard at == nil || clock == .virtual else {
       throw ReadingError(key: "at", description: "at needs clock virtual")
     }
@@ -329,8 +341,8 @@ package struct RelayConfiguration: Equatable, Sendable {
 
   /// All keys allowed in a file; others are refused as misspelled.
   package static let keys = [
-    "state", "profile", "provider", "device", "legacy", "feedback", "admin", "adminHosts",
-    "metricsTopics", "plaintext",
+    "state", "profile", "provider", "device", "legacy", "feedback", "proxy", "admin",
+    "adminHosts", "metricsTopics", "plaintext",
     "store", "linger",
     "logNotifications",
     "threads", "keepRequests", "redact", "record", "recordPayloads", "recordLimit", "auth",
@@ -352,6 +364,9 @@ extension RelayConfiguration {
   /// The prefix of settings in the environment.
   package static let variablePrefix = "PUSHRELAY_"
 
+  /// The prefix of what `pushrelay run` tells its program; these are no settings.
+  package static let runPrefix = variablePrefix + "RUN_"
+
   /// The environment name of a setting: `PUSHRELAY_KEEP_ALIVE` for `keepAlive`.
   package static func variable(forKey key: String) -> String {
     var name = variablePrefix
@@ -370,7 +385,9 @@ extension RelayConfiguration {
   package static func check(variables: some Sequence<String>) throws(ReadingError) {
     let known = keys.map { variable(forKey: $0) }
     for name in variables.sorted() where name.hasPrefix(variablePrefix) {
-      guard !known.contains(name), !isOfKubernetes(name) else { continue }
+      guard !known.contains(name), !name.hasPrefix(runPrefix), !isOfKubernetes(name) else {
+        continue
+      }
       throw ReadingError(
         key: name,
         description: "\(name) in the environment is no setting; there are "

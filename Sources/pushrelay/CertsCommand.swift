@@ -13,6 +13,7 @@ struct CertsCommand: AsyncParsableCommand {
 
         pushrelay certs
         pushrelay certs --name relay.example.org
+        pushrelay certs --apple
         pushrelay certs client --topic com.example.app --out provider.pem
 
       Without a subcommand: makes sure that there are a CA and a server certificate, and prints \
@@ -29,6 +30,9 @@ struct CertsCommand: AsyncParsableCommand {
       help: "Another host name or IP address that the relay is reached by; repeatable.")
     var name: [String] = []
 
+    @Flag(help: "Apple's host names too, for programs that have them (docs/UNMODIFIED.md).")
+    var apple = false
+
     @Flag(help: "Print as JSON.")
     var json = false
 
@@ -36,7 +40,7 @@ struct CertsCommand: AsyncParsableCommand {
 
     func run() async throws {
       let certificates = CertificateFiles(directory: files.state)
-      let names = CertificateFiles.localNames(and: name)
+      let names = CertificateFiles.localNames(and: name + (apple ? AppleService.names : []))
       let actions = try certificates.ensure(names: names, now: WallClock.now.milliseconds)
       if json {
         return try Console.say(object: [

@@ -4,6 +4,7 @@ import RelayCluster
 import RelayCore
 import RelayRecording
 import RelayStore
+import Synchronization
 
 #if canImport(Darwin)
   import Darwin
@@ -34,7 +35,7 @@ struct PushRelayCommand: AsyncParsableCommand {
   static func main() async {
     // Keys, journals, recordings are private at every moment. Foundation makes a file by this mask,
     // and sets the requested mode under its final name.
-    umask(0o077)
+    formerMask.store(UInt32(umask(0o077)), ordering: .relaxed)
     if let problem = UnknownCommand.problem(in: CommandLine.arguments.dropFirst()) {
       Console.log("Error: \(problem)")
       exit(withError: ExitCode.validationFailure)
@@ -42,9 +43,13 @@ struct PushRelayCommand: AsyncParsableCommand {
     await main(nil)
   }
 
+  /// The mask for new files before `main`, for programs that are not ours.
+  static let formerMask = Atomic<UInt32>(0o022)
+
   /// In the order of the help text.
   private static let commands: [any ParsableCommand.Type] = [
-    ServeCommand.self, DemoCommand.self, SendCommand.self, DeviceCommand.self, PhonesCommand.self,
+    ServeCommand.self, DemoCommand.self, RunCommand.self, SendCommand.self, DeviceCommand.self,
+    PhonesCommand.self,
     InspectCommand.self, LintCommand.self, LogCommand.self, RequestsCommand.self,
     DevicesCommand.self, NotificationsCommand.self, WaitCommand.self,
     PolicyCommand.self, PushCommand.self, FaultCommand.self, LoadCommand.self, ResetCommand.self,

@@ -24,14 +24,15 @@ struct ReadyFile: Codable {
   let device: String
   private let binary: String?
   private let feedback: String?
+  let proxy: String?
   /// The URL of the page.
   let admin: String?
   private let socket: String?
-  private let token: String?
+  let token: String?
   private let sandbox: String?
   private let production: String?
   let plaintext: Bool
-  private let ca: String?
+  let ca: String?
   private let clock: String
   private let profile: String
 
@@ -47,6 +48,7 @@ struct ReadyFile: Codable {
     feedback = addresses.feedback.map(Self.reachable)
     sandbox = addresses.environments[.sandbox].map(Self.reachable)
     production = addresses.environments[.production].map(Self.reachable)
+    proxy = addresses.proxy.map(Self.reachable)
     self.admin = admin.map { "http://\(Self.reachable($0))" }
     let state = configuration.state
     // A reader may be in another directory.

@@ -55,6 +55,8 @@ struct ServeCommand: AsyncParsableCommand {
   var legacy: String?
   @Option(help: "HOST:PORT for the feedback service of that (default: none).")
   var feedback: String?
+  @Option(help: "HOST:PORT of a proxy by which Apple's host names lead here (default: none).")
+  var proxy: String?
   @Flag(help: "HTTP/2 without TLS, by prior knowledge.")
   var plaintext = false
   @Option(help: "HOST:PORT for the admin API and its page (default: only admin.sock).")
@@ -157,6 +159,7 @@ struct ServeCommand: AsyncParsableCommand {
       "auth": auth, "policy": policy, "logLevel": logLevel, "clock": clock, "at": at,
       "admin": admin,
       "record": record, "recordPayloads": recordPayloads, "legacy": legacy, "feedback": feedback,
+      "proxy": proxy,
       "redact": redact, "node": node, "natsMonitor": natsMonitor,
     ].merging(engine.texts) { $1 }
     var contents = texts.compactMapValues { $0.map { ConfigContent.string($0) } }
@@ -176,6 +179,7 @@ struct ServeCommand: AsyncParsableCommand {
     }
     if let legacy = addresses.legacy { line += " legacy=\(legacy)" }
     if let feedback = addresses.feedback { line += " feedback=\(feedback)" }
+    if let proxy = addresses.proxy { line += " proxy=\(proxy)" }
     return line
   }
 

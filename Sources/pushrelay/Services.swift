@@ -6,10 +6,13 @@ import UnixSignals
 
 /// Runs services until they end or a signal comes.
 enum Services {
-  static func run(_ services: [ServiceGroupConfiguration.ServiceConfiguration]) async throws {
+  static func run(
+    _ services: [ServiceGroupConfiguration.ServiceConfiguration],
+    endedBy signals: [UnixSignal] = [.sigterm, .sigint]
+  ) async throws {
     let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(
-        services: services, gracefulShutdownSignals: [.sigterm, .sigint],
+        services: services, gracefulShutdownSignals: signals,
         logger: Logger(label: "pushrelay") { _ in SwiftLogNoOpLogHandler() }))
     do {
       try await group.run()

@@ -74,7 +74,7 @@ import Testing
     return python
   }
 
-  private static func minorVersion(_ python: String) async throws -> Int {
+  static func minorVersion(_ python: String) async throws -> Int {
     let version = try await Program.run(
       python, ["-c", "import sys; print(sys.version_info.minor)"]
     ).checked("python3").trimmingCharacters(in: .newlines)

@@ -10,6 +10,7 @@ import Testing
     var device: String
     var binary: String?
     var feedback: String?
+    var proxy: String?
     var admin: String?
     var socket: String
     var plaintext: Bool
@@ -50,8 +51,8 @@ import Testing
 
   @Test func itSaysWhereTheRelayIsWhileItListens() async throws {
     let arguments = [
-      "--admin", "127.0.0.1:0", "--legacy", "127.0.0.1:0", "--feedback", "127.0.0.1:0", "--clock",
-      "virtual",
+      "--admin", "127.0.0.1:0", "--legacy", "127.0.0.1:0", "--feedback", "127.0.0.1:0", "--proxy",
+      "127.0.0.1:0", "--clock", "virtual",
     ]
     try await RelayProcess.run(RelaySetup(arguments: arguments)) { relay in
       let ready = try Self.read(relay.state)
@@ -59,6 +60,7 @@ import Testing
       #expect(!ready.version.isEmpty)
       #expect(ready.provider == relay.provider && ready.device == relay.device)
       #expect(ready.binary == relay.legacy && ready.feedback == relay.feedback)
+      #expect(ready.proxy == relay.proxy && relay.proxy.hasPrefix("127.0.0.1:"))
       #expect(ready.admin == "http://\(relay.admin)")
       #expect(!ready.plaintext && ready.clock == "virtual" && ready.profile == "dev")
       let files = FileManager.default

@@ -43,6 +43,8 @@ struct RelayProcess: Sendable {
   /// Where the binary provider API and its feedback service listen; empty for nowhere.
   let legacy: String
   let feedback: String
+  /// Where the proxy listens; empty for nowhere.
+  let proxy: String
   let plaintext: Bool
   let processID: Int32
   /// Sends SIGTERM.
@@ -149,6 +151,7 @@ struct RelayProcess: Sendable {
     admin = valueOrNothing("admin")
     legacy = valueOrNothing("legacy")
     feedback = valueOrNothing("feedback")
+    proxy = valueOrNothing("proxy")
     self.plaintext = plaintext
     self.processID = processID
     self.terminate = terminate

@@ -24,6 +24,8 @@ import Testing
     // A device's whole window of frames fits, and so does a page of feedback.
     #expect(Limits.deviceQueuedBytes >= Limits.inFlightPerDevice * Limits.lineBytes)
     #expect(Limits.providerQueuedBytes >= 1_048_576)
+    // Any place has room in a head of the proxy's, with the fields that clients send.
+    #expect(Limits.proxyHeadBytes >= 4096 && Limits.proxyStrangers < Limits.connectionsPerLoop)
     // An order fits a line, with what is around it.
     #expect(Limits.orderBytes <= Limits.lineBytes / 2)
     #expect(Limits.deviceTokenBytes.upperBound <= Int(UInt8.max))

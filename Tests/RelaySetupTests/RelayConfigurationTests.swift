@@ -126,6 +126,23 @@ import Testing
     #expect(try readEnvironment(["PUSHRELAY_\(name)": ""]).legacy == nil)
   }
 
+  /// Who wants Apple's names does TLS with them.
+  @Test func theProxyIsForTLSOnly() throws {
+    let proxy = ["PUSHRELAY_PROXY": "127.0.0.1:0"]
+    #expect(try readEnvironment(proxy).proxy == .init(host: "127.0.0.1", port: 0))
+    #expect(try readEnvironment([:]).proxy == nil)
+    let problem = #expect(throws: RelayConfiguration.ReadingError.self) {
+      try readEnvironment(proxy.merging(["PUSHRELAY_PLAINTEXT": "true"]) { $1 })
+    }
+    #expect(problem?.key == "proxy")
+  }
+
+  @Test func aProxyForOthersIsSaidAtTheStart() throws {
+    #expect(try readEnvironment(["PUSHRELAY_PROXY": "127.0.0.1:0"]).notices.isEmpty)
+    let notices = try readEnvironment(["PUSHRELAY_PROXY": "0.0.0.0:8443"]).notices
+    #expect(notices.count == 1 && notices.allSatisfy { $0.text.contains("0.0.0.0:8443") })
+  }
+
   @Test func theEngineIsReachedWithWhatIsSet() throws {
     let cluster = ["STORE": "jetstream", "NATS": "tls://u:p@a:1,tls://b:2", "NODE": "a"]
     let files = [
@@ -209,6 +226,12 @@ import Testing
       "PUSHRELAY_SERVICE_HOST", "PUSHRELAY_SERVICE_PORT", "PUSHRELAY_SERVICE_PORT_PROVIDER",
       "PUSHRELAY_PORT", "PUSHRELAY_PORT_2197_TCP", "PUSHRELAY_PORT_2197_TCP_ADDR",
     ])
+  }
+
+  /// What `pushrelay run` has told the program around it.
+  @Test func whatARunSaysIsPassedOver() throws {
+    try RelayConfiguration.check(variables: ["PUSHRELAY_RUN_PROVIDER", "PUSHRELAY_RUN_KEY_ID"])
+    #expect(!RelayConfiguration.keys.contains { $0.hasPrefix("run") })
   }
 
   @Test func goodFiles() throws {

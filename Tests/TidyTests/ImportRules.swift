@@ -133,7 +133,9 @@ let importRules: [ImportRule] = [
       "ProviderCredentials", "RelayRequests", "RelaySetup",
     ]),
     others: nio.union(toolchain).union(collections).union(observability).union(lifecycle)
-      .union(["ArgumentParser", "Configuration", "Histogram", "NIOHTTP1", "SystemPackage"])),
+      .union([
+        "ArgumentParser", "Configuration", "Histogram", "NIOHTTP1", "Subprocess", "SystemPackage",
+      ])),
 ]
 
 /// The modules that a source file imports, with the line of each, in whatever way it is written:
