@@ -4,6 +4,7 @@ import Logging
 import Primitives
 import ProviderCredentials
 import RelayServer
+import RelayCore
 import RelaySetup
 import Synchronization
 
