@@ -56,6 +56,11 @@ extension NotificationLife {
         + "(\(limit.rawValue))" + (until.map { ", until \($0.text(at: now))." } ?? ".")
     case .decided: return "The phone has it."
     case .faulted(let mark): return "The fault \(mark.name) has acted on it."
+    case .outcome(.notLaunched(let reason)):
+      return "The phone did not run the app: \(reason)."
+    case .outcome(.shown): return "The phone has shown it."
+    case .outcome(.notShown(let reason)):
+      return "The phone, not the relay, did not show it: \(reason)."
     case .outcome(let outcome): return "The app said \(outcome.description)."
     }
   }

@@ -87,7 +87,8 @@ package actor PhoneDriver {
   var unsaved: Set<Int> = []
   private static let savePauseMilliseconds: Int64 = 1000
   private static let urgent: Set<TraceKind> = [
-    .transferQueued, .transferEnded, .terminated, .changed, .document, .waits,
+    .transferQueued, .transferEnded, .terminated, .changed, .document, .waits, .activity,
+    .activityToken,
   ]
   private var timer: Task<Void, Never>?
   private var timerAt = Int64.max
@@ -311,6 +312,7 @@ extension PhoneDriver {
     case .keepAlive: write(.keepAlive, phone)
     case .transfer(let id, let step): perform(step, of: id, phone)
     case .register(let topic), .unregister(let topic): tellRelay(of: topic, phone)
+    case .activityToken(let topic, let isValid): tellRelay(of: topic, isValid: isValid, phone)
     case .archive, .lock, .unlock:
       if !storages.isEmpty { attempt { try keep(order.task, phone) } }
     }
@@ -323,13 +325,17 @@ extension PhoneDriver {
     case .lock: storages[phone].lock()
     case .unlock: try storages[phone].unlock(passcode: configuration.passcode)
     case .archive, .connect, .link, .disconnect, .ack, .decision, .state, .keepAlive, .transfer,
-      .register, .unregister:
+      .register, .unregister, .activityToken:
       break
     }
   }
 
   func identity(of phone: Int, _ api: DeviceAPI) async throws -> DeviceIdentity {
-    try await configuration.identify(phone, uninstalled(on: phone), api)
+    let identity = try await configuration.identify(phone, uninstalled(on: phone), api)
+    for topic in simulation.activityTopics(of: phone) {
+      _ = try await api.register(topic: topic, of: identity)
+    }
+    return identity
   }
 
   private func uninstalled(on phone: Int) -> Set<String> {
@@ -348,6 +354,31 @@ extension PhoneDriver {
         let gone = uninstalled(on: phone)
         let identity = try await configuration.identify(phone, gone, api)
         if gone.contains(topic) { try await api.unregister(topic: topic, of: identity) }
+      } catch ClientError.refused(let refusal)
+        where refusal.reason == RelayCore.DeviceRefusal.unknownApp.row.reason
+      {
+        // It was told before.
+      } catch {
+        configuration.warn("\(topic): the relay could not be told: \(error)")
+      }
+    }
+  }
+
+  /// A token of a Live Activity has come or ended. Before the first stream all are registered by
+  /// `identity`.
+  private func tellRelay(of topic: String, isValid: Bool, _ phone: Int) {
+    guard phones[phone].hasConnected else { return }
+    let (pool, configuration, before) = (pool, configuration, registrations[phone])
+    registrations[phone] = Task {
+      await before?.value
+      do {
+        let api = DeviceAPI(try await pool.client(for: phone))
+        let identity = try await configuration.identify(phone, uninstalled(on: phone), api)
+        if isValid {
+          _ = try await api.register(topic: topic, of: identity)
+        } else {
+          try await api.unregister(topic: topic, of: identity)
+        }
       } catch ClientError.refused(let refusal)
         where refusal.reason == RelayCore.DeviceRefusal.unknownApp.row.reason
       {
