@@ -49,6 +49,9 @@ extension NotificationLife {
     case .delivered:
       let seconds = Double((last.at - life.steps[0].at).milliseconds) / 1000
       let delivered = "Delivered \(seconds) s after it was accepted"
+      if case .outcome(.notShown(let reason))? = life.steps.last?.step {
+        return "\(delivered); the phone, not the relay, did not show it: \(reason)."
+      }
       guard case .decided(.waits(let limit, let until))? = life.steps.last?.step else {
         return "\(delivered)."
       }
@@ -56,11 +59,6 @@ extension NotificationLife {
         + "(\(limit.rawValue))" + (until.map { ", until \($0.text(at: now))." } ?? ".")
     case .decided: return "The phone has it."
     case .faulted(let mark): return "The fault \(mark.name) has acted on it."
-    case .outcome(.notLaunched(let reason)):
-      return "The phone did not run the app: \(reason)."
-    case .outcome(.shown): return "The phone has shown it."
-    case .outcome(.notShown(let reason)):
-      return "The phone, not the relay, did not show it: \(reason)."
     case .outcome(let outcome): return "The app said \(outcome.description)."
     }
   }

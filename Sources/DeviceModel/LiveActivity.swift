@@ -25,7 +25,7 @@ package struct LiveActivity: Hashable, Codable, Sendable {
   package internal(set) var relevance: Double?
   package internal(set) var state = State.active
   package internal(set) var staleAt: Instant?
-  package let startedAt: Instant
+  package internal(set) var startedAt: Instant
   /// When it leaves the screen; nil until it has ended.
   package internal(set) var leavesAt: Instant?
   /// UNIX seconds, of the newest push that it shows; nil for none.
@@ -62,6 +62,10 @@ package struct ActivityBook: Hashable, Codable, Sendable {
   mutating func moveClock(by lapse: Interval) {
     starts.moveClock(by: lapse)
     updates.moveClock(by: lapse)
+    for place in activities.indices {
+      activities[place].startedAt = activities[place].startedAt + lapse
+      activities[place].leavesAt = activities[place].leavesAt.map { $0 + lapse }
+    }
   }
 
   var isSound: Bool {

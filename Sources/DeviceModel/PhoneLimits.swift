@@ -102,6 +102,12 @@ public struct PhoneLimits: Hashable, Sendable {
   package var documentVersions = 16
   package var undoneEdits = 100
 
+  // MARK: Content (ours)
+
+  /// Items in an app's database, and files beside it; the oldest items go first.
+  package var contentItems = 1000
+  package var contentFiles = 100
+
   // MARK: Live Activities (the policy `live-activities`)
 
   /// Of an app at a time; users report some 5 (ours).
@@ -120,12 +126,6 @@ public struct PhoneLimits: Hashable, Sendable {
   /// The same with frequent updates (ours).
   package var frequentUpdates: Int64 = 60
   package var frequentUpdateInterval = Interval.seconds(15)
-
-  // MARK: Content (ours)
-
-  /// Items in an app's database, and files beside it; the oldest items go first.
-  package var contentItems = 1000
-  package var contentFiles = 100
 
   // MARK: Archives (ours)
 

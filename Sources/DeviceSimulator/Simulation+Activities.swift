@@ -22,7 +22,9 @@ extension Simulation {
     message.content = aps?["content-state"]?.compactObject
     message.staleAt = aps?["stale-date"]?.moment
     message.leavesAt = aps?["dismissal-date"]?.moment
-    if case .number(let score)? = aps?["relevance-score"]?.value { message.relevance = score }
+    if case .number(let score)? = aps?["relevance-score"]?.value, score.isFinite {
+      message.relevance = score
+    }
     message.alert = entry.payload.alert
     message.hasSound = entry.payload.hasSound
     message.isUrgent = entry.isUrgent
