@@ -76,7 +76,7 @@ package struct ActivityBook: Hashable, Codable, Sendable {
   }
 }
 
-/// What an app declares about its activities.
+/// An app's declaration of its activities.
 public struct ActivityPlan: Hashable, Codable, Sendable {
   /// The Swift types of their attributes; each has a push-to-start token.
   public var types: [String]
@@ -101,7 +101,7 @@ public struct ActivityPlan: Hashable, Codable, Sendable {
   }
 }
 
-/// What a token of an app's `.push-type.liveactivity` topic is for.
+/// The purpose of a token of an app's `.push-type.liveactivity` topic.
 package enum ActivityAddress: Hashable, Codable, Sendable {
   /// To start activities of that attributes type.
   case start(String)

@@ -335,6 +335,10 @@ extension Phone {
     guard let place = place(of: id, index) else {
       return refuse(push, .unknownActivity, &effects)
     }
+    // It would be forgotten with the activity.
+    guard apps[index].live.activities[place].state != .ended else {
+      return refuse(push, .hasEnded, &effects)
+    }
     if let waiting = apps[index].live.activities[place].waiting {
       guard push.timestamp ?? 0 >= waiting.timestamp ?? 0 else {
         return refuse(push, .replaced(by: waiting.id), &effects)

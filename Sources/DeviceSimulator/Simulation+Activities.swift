@@ -138,7 +138,7 @@ extension Simulation {
   }
 }
 
-/// What users and apps do with Live Activities.
+/// Actions of users and apps on Live Activities.
 extension Simulation {
   /// By an app in the foreground. `attributes` and `content` are JSON objects.
   mutating func startActivity(

@@ -411,7 +411,7 @@ struct AppEntry: Sendable {
   private(set) var path: [UInt8]
   /// The reason for the next fetch.
   var plannedBecause: FetchReason?
-  /// What its server knows, with a modelled relay.
+  /// Known to its server, with a modelled relay.
   var activityTokens: [ActivityAddress: DeviceToken] = [:]
 
   init(phone: Int32, id: AppID, name: String, topic: Topic, token: DeviceToken) {

@@ -102,7 +102,7 @@ package struct Classification: Equatable, Sendable {
     }
   }
 
-  /// What phones do not show, while the provider has its 200.
+  /// Adds warnings about what phones do not show, while the provider has its 200.
   private mutating func addActivityWarnings(_ scan: PayloadScan) {
     if !scan.keys.contains(.timestamp) { warnings.insert(.activityTimestampMissing) }
     let hasContent =

@@ -92,7 +92,7 @@ package enum DiscardReason: Hashable, Sendable {
   }
 }
 
-/// What became of it on the phone, reported with the acknowledgement.
+/// The result on the phone, reported with the acknowledgement.
 package enum DeliveryOutcome: Hashable, Sendable {
   case newData
   case noData

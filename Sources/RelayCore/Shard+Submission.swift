@@ -71,8 +71,8 @@ extension Shard {
     }
   }
 
-  /// Takes the token's topic for a binary API push without one, whose loop may not know the app, and
-  /// for a push to one of several tokens of a topic, so that the device sees to which.
+  /// Takes the token's topic for a binary API push without one, whose loop may not know the app,
+  /// and for a push to one of several tokens of a topic, so that the device sees to which.
   @inline(never)
   private mutating func acceptForAnyTopic(
     _ notification: Notification, _ app: AppNumber, from request: RequestID,

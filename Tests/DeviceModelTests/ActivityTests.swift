@@ -199,6 +199,18 @@ import Testing
     #expect(outcome(4, bench) == .shown, "with something else it comes at once")
   }
 
+  @Test func priorityFiveIsNotKeptForOneThatHasEnded() {
+    var bench = bench()
+    send(start(1), &bench)
+    send(update(2, "done", .end), &bench)
+    bench.wait(.minutes(5))
+    var push = update(3, "soft", at: 3)
+    push.isUrgent = false
+    send(push, &bench)
+    #expect(bench.phone.wakefulness == .asleep)
+    #expect(outcome(3, bench) == .notShown(.hasEnded))
+  }
+
   @Test func timestampsThatGoBackAreIgnored() {
     var bench = bench()
     send(start(1, at: 100), &bench)

@@ -183,7 +183,7 @@ struct RandomLife {
 
   private mutating func activityPush(_ phone: Phone, _ app: AppID, _ id: ActivityID) -> ActivityPush
   {
-    if chance(90) || pushNumber == 0 { pushNumber += 1 }
+    pushNumber += 1
     let isStart = chance(40)
     var push = ActivityPush(
       id: PushID(pushNumber), app: app, to: isStart ? .start("Order") : .update(id),
