@@ -352,7 +352,7 @@ extension Phone {
   /// The phone is awake.
   mutating func showWaiting(_ effects: inout [PhoneEffect]) {
     mustShowActivities = false
-    for index in apps.indices {
+    for index in apps.indices where apps[index].book != nil {
       for activity in apps[index].live.activities {
         guard let push = activity.waiting, let place = place(of: activity.id, index) else {
           continue
@@ -431,8 +431,8 @@ extension Phone {
 
   mutating func setActivityTimer() {
     var next = Instant.never
-    for app in apps where app.book != nil {
-      for activity in app.live.activities {
+    for index in apps.indices where apps[index].book != nil {
+      for activity in apps[index].live.activities {
         next = min(next, activity.nextMoment(lasting: limits.activityTime))
       }
     }

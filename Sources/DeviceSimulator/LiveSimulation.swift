@@ -102,6 +102,11 @@ package struct LiveSimulation: Sendable {
     PhoneState(player.simulation, phone: phone, lastRuns)
   }
 
+  /// Whether an app of the phone has Live Activities.
+  package func hasActivities(_ phone: Int) -> Bool {
+    model(of: phone).apps.contains { $0.definition.activities != nil }
+  }
+
   /// The topics under which the relay knows tokens of Live Activities now.
   package func activityTopics(of phone: Int) -> [String] {
     player.simulation.activityTopics(of: Int32(phone))

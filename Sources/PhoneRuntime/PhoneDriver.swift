@@ -81,7 +81,7 @@ package actor PhoneDriver {
   var transfers: [TransferKey: Task<Void, Never>] = [:]
   var transferClient: TransferClient?
   /// Changes of a phone's apps being sent to the relay.
-  private var registrations: [Int: Task<Void, Never>] = [:]
+  var registrations: [Int: Task<Void, Never>] = [:]
   var saveAt = Int64.max
   /// Phones that changed since they were last saved.
   var unsaved: Set<Int> = []
@@ -330,15 +330,7 @@ extension PhoneDriver {
     }
   }
 
-  func identity(of phone: Int, _ api: DeviceAPI) async throws -> DeviceIdentity {
-    let identity = try await configuration.identify(phone, uninstalled(on: phone), api)
-    for topic in simulation.activityTopics(of: phone) {
-      _ = try await api.register(topic: topic, of: identity)
-    }
-    return identity
-  }
-
-  private func uninstalled(on phone: Int) -> Set<String> {
+  func uninstalled(on phone: Int) -> Set<String> {
     let gone = simulation.model(of: phone).apps.filter { $0.state == .uninstalled }
     return Set(gone.map(\.definition.name))
   }
@@ -354,31 +346,6 @@ extension PhoneDriver {
         let gone = uninstalled(on: phone)
         let identity = try await configuration.identify(phone, gone, api)
         if gone.contains(topic) { try await api.unregister(topic: topic, of: identity) }
-      } catch ClientError.refused(let refusal)
-        where refusal.reason == RelayCore.DeviceRefusal.unknownApp.row.reason
-      {
-        // It was told before.
-      } catch {
-        configuration.warn("\(topic): the relay could not be told: \(error)")
-      }
-    }
-  }
-
-  /// A token of a Live Activity has come or ended. Before the first stream all are registered by
-  /// `identity`.
-  private func tellRelay(of topic: String, isValid: Bool, _ phone: Int) {
-    guard phones[phone].hasConnected else { return }
-    let (pool, configuration, before) = (pool, configuration, registrations[phone])
-    registrations[phone] = Task {
-      await before?.value
-      do {
-        let api = DeviceAPI(try await pool.client(for: phone))
-        let identity = try await configuration.identify(phone, uninstalled(on: phone), api)
-        if isValid {
-          _ = try await api.register(topic: topic, of: identity)
-        } else {
-          try await api.unregister(topic: topic, of: identity)
-        }
       } catch ClientError.refused(let refusal)
         where refusal.reason == RelayCore.DeviceRefusal.unknownApp.row.reason
       {

@@ -113,7 +113,7 @@ package struct Classification: Equatable, Sendable {
     if scan.event == .start, !scan.keys.contains(.alert) {
       warnings.insert(.activityStartWithoutAlert)
     }
-    if !scan.inMilliseconds.isEmpty { warnings.insert(.activityDateInMilliseconds) }
+    if scan.hasDateInMilliseconds { warnings.insert(.activityDateInMilliseconds) }
   }
 
   private mutating func addMismatch(_ warning: PayloadWarning) {

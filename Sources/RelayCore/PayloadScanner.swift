@@ -126,7 +126,7 @@ extension PayloadScan {
       let isLong =
         digits.count == 12
         && digits.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(bytes[$0]) }
-      inMilliseconds.set(key, to: kind == .number && isLong)
+      if kind == .number, isLong { hasDateInMilliseconds = true }
     case .badge, .sound, .threadID, .category, .targetContentID, .interruptionLevel,
       .relevanceScore, .filterCriteria, .contentState,
       .attributesType, .attributes, .inputPushToken, .inputPushChannel, .contentChanged,
@@ -208,8 +208,8 @@ package struct PayloadScan: Equatable, Sendable {
   package internal(set) var keys = CaseSet<ApsKey>()
   /// Those of `keys` whose value has an undocumented type.
   package internal(set) var unexpected = CaseSet<ApsKey>()
-  /// Dates of Live Activities that are not in seconds.
-  package internal(set) var inMilliseconds = CaseSet<ApsKey>()
+  /// A date of a Live Activity is not in seconds.
+  package internal(set) var hasDateInMilliseconds = false
   package internal(set) var contentAvailable = ContentAvailable.absent
   package internal(set) var event = Event.absent
   package internal(set) var isMutable = false

@@ -187,7 +187,7 @@ private let visible = ["alert", "badge", "sound"].map { key in
       (
         .liveactivity,
         #"{"aps":{"event":"end","timestamp":1,"stale-date":1795219200123,"stale-date":1}}"#,
-        [.duplicateKey]
+        [.duplicateKey, .activityDateInMilliseconds]
       ),
       (.liveactivity, #"{"aps":{"event":"end","timestamp":17952192001.5}}"#, []),
       (.alert, #"{"aps":{"alert":"a","timestamp":1795219200123}}"#, []),
