@@ -196,6 +196,7 @@ extension PushLimit {
     case .firstUnlock: "it was not unlocked since it started"
     case .lowPower: "it is in Low Power Mode"
     case .energyBudget: "the day's energy is used up, and it waits for the charger"
+    case .nextWake: "it is of priority 5, and shown with what next wakes the phone"
     case .dataBudget: "the day's data is used up, and it waits for the charger"
     }
   }

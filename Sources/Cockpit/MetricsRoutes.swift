@@ -119,7 +119,9 @@ struct MetricsRoutes {
       ])
     text.add(
       "outcomes_total", "What apps said of notifications", by: "outcome",
-      ["new-data", "no-data", "failed", "not-launched"].map { ($0, metrics.outcomes[$0] ?? 0) })
+      ["new-data", "no-data", "failed", "not-launched", "shown", "not-shown"].map {
+        ($0, metrics.outcomes[$0] ?? 0)
+      })
     text.add(
       "notifications_pending", "Notifications that have not ended", by: "place",
       [

@@ -88,10 +88,13 @@ package enum UpLine: Equatable, Sendable {
     _ outcome: DeliveryOutcome, _ object: inout ObjectWriter, to bytes: inout [UInt8]
   ) {
     switch outcome {
-    case .newData, .noData, .failed, .later:
+    case .newData, .noData, .failed, .shown, .later:
       object.member("outcome", outcome.description, to: &bytes)
     case .notLaunched(let reason):
       object.member("outcome", "notLaunched", to: &bytes)
+      object.member("reason", reason, to: &bytes)
+    case .notShown(let reason):
+      object.member("outcome", "notShown", to: &bytes)
       object.member("reason", reason, to: &bytes)
     }
   }
@@ -150,11 +153,14 @@ extension LineMembers {
     if word.says("noData") { return .noData }
     if word.says("failed") { return .failed }
     if word.says("later") { return .later }
-    guard word.says("notLaunched") else { throw .unknownValue(key: "outcome") }
+    if word.says("shown") { return .shown }
+    let isShowing = word.says("notShown")
+    guard isShowing || word.says("notLaunched") else { throw .unknownValue(key: "outcome") }
     let reason = member("reason", line).map {
       line.extracting($0.text).unescapedText(limitBytes: 200)
     }
-    return .notLaunched(reason: reason ?? "unknown")
+    return isShowing
+      ? .notShown(reason: reason ?? "unknown") : .notLaunched(reason: reason ?? "unknown")
   }
 
   private func moment(

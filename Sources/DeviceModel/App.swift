@@ -57,6 +57,8 @@ package struct App: Codable, Equatable, Sendable {
   /// Visible pushes that wake it after the first unlock; nil for none.
   package internal(set) var shownPushes: [RemotePush]?
   var silentAllowance = RateLimit.State()
+  /// Nil until it has had a Live Activity, or a switch about them.
+  var book: ActivityBook?
   /// How many of `Phone.callbacks` belong to this app.
   var callbackCount = 0
   package internal(set) var task: BackgroundTask?
@@ -76,6 +78,11 @@ package struct App: Codable, Equatable, Sendable {
   }
 
   package var definition: AppDefinition { installed.definition }
+
+  package internal(set) var live: ActivityBook {
+    get { book ?? ActivityBook() }
+    set { book = newValue }
+  }
 
   package var heldPushes: [RemotePush] {
     (shownPushes ?? []) + [heldPush].compactMap(\.self)
@@ -113,6 +120,7 @@ package struct App: Codable, Equatable, Sendable {
     energy.moveClock(by: lapse)
     data.moveClock(by: lapse)
     silentAllowance.moveClock(by: lapse)
+    book?.moveClock(by: lapse)
   }
 
   /// Boxed: a definition is large and rarely changes, and apps are copied often.
@@ -131,7 +139,7 @@ package struct App: Codable, Equatable, Sendable {
     case id, installed, state, isRefreshOn, fetchInterval, badge, content, snapshot, behaviour
     case energy, data, usage, plan, lastActivity, lastFetch, usedUntil, lastIssue
     case ignoresNextSnapshot, isOffered
-    case heldPush, shownPushes, silentAllowance
+    case heldPush, shownPushes, silentAllowance, book
   }
 }
 

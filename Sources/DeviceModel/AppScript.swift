@@ -13,12 +13,16 @@ public struct AppDefinition: Hashable, Codable, Sendable {
   public var container: DocumentContainer?
   /// File extensions the picker offers it, such as `txt`; nil for all.
   public var documentTypes: [String]?
+  /// Nil for an app without Live Activities.
+  public var activities: ActivityPlan?
 
   public init(
     name: String, version: String = "1.0", modes: BackgroundModes = [],
     fetchInterval: FetchInterval = .never, script: AppScript = AppScript(),
-    container: DocumentContainer? = nil, documentTypes: [String]? = nil
+    container: DocumentContainer? = nil, documentTypes: [String]? = nil,
+    activities: ActivityPlan? = nil
   ) {
+    self.activities = activities
     self.container = container
     self.documentTypes = documentTypes
 
@@ -81,6 +85,8 @@ public struct AppScript: Hashable, Codable, Sendable {
   public var onRegion: CallbackScript?
   /// When a document it provides is wanted or was written; nil for the defaults.
   public var onDocument: CallbackScript?
+  /// When a Live Activity was started by a push; nil for the defaults, without new data.
+  public var onActivity: CallbackScript?
   public var onAuthentication = AuthenticationScript.provides(after: .milliseconds(200))
   public var onLeave = LeaveScript()
   /// How long the user waits for the content when a banner opens the app without it.

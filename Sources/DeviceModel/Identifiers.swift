@@ -34,6 +34,15 @@ public struct DocumentID: Hashable, Codable, Sendable {
   public init(_ number: UInt64) { self.number = number }
 }
 
+/// A Live Activity of one app: the n-th that was started, on one phone.
+package struct ActivityID: Hashable, Codable, Sendable, CustomStringConvertible {
+  package let number: UInt64
+
+  package init(_ number: UInt64) { self.number = number }
+
+  package var description: String { "activity \(number)" }
+}
+
 /// A request for coordinated access to documents.
 package struct AccessID: Hashable, Codable, Sendable {
   package let number: UInt64

@@ -40,7 +40,7 @@ extension Phone {
       switch script.onAuthentication {
       case .provides(let time), .cancels(let time), .wrong(let time): return max(time, .zero)
       }
-    case .push, .fetch, .transfers, .region, .document:
+    case .push, .fetch, .transfers, .region, .document, .activity:
       let script = script.callback(kind)
       let jitter = random.below(saturatingSum(max(0, script.workJitter.milliseconds), 1))
       return max(script.work, .zero) + .milliseconds(jitter)
@@ -213,6 +213,9 @@ extension Phone {
     case .document(let id):
       // However the call ended: without a download under way, nobody waits for one.
       if !isOnItsWay(id) { contentSettled(id, &effects) }
+    case .activity:
+      // A failed app has not come to read it.
+      if outcome != .failed { handTokens(index, &effects) }
     case .authentication, .transfers, .region:
       // An unanswered challenge is repeated when the app is next told of transfers.
       break
@@ -276,6 +279,7 @@ extension RunningCallback.Kind {
     case .authentication: .authentication
     case .region: .region
     case .document: .document
+    case .activity: .activity
     }
   }
 }
@@ -289,6 +293,11 @@ extension AppScript {
     case .transfers: return onTransfers
     case .region: return onRegion ?? CallbackScript()
     case .document: return onDocument ?? CallbackScript()
+    case .activity:
+      if let onActivity { return onActivity }
+      var script = CallbackScript()
+      script.outcome = .always(.noData)
+      return script
     case .authentication:
       var script = CallbackScript()
       script.bytes = 0

@@ -9,9 +9,12 @@ extension Phone {
       return redefine(known.id.number, definition, &effects)
     }
     let id = known?.id ?? AppID(apps.count)
-    let new = App(id, definition, limits: limits, at: now)
+    var new = App(id, definition, limits: limits, at: now)
+    // Numbers of activities are in topics, and are not used twice.
+    if let last = known?.book?.lastNumber { new.live.lastNumber = last }
     if known == nil { apps.append(new) } else { apps[id.number] = new }
     emit(.app(id, .installed), &effects)
+    followTokens(id.number, [], &effects)
     replan(id.number, &effects)
   }
 
@@ -20,8 +23,10 @@ extension Phone {
     _ index: Int, _ definition: AppDefinition, _ effects: inout [PhoneEffect]
   ) {
     if apps[index].state.hasProcess { terminate(index, .updated, &effects) }
+    let tokens = tokens(of: AppID(index))
     apps[index].redefine(definition)
     emit(.app(AppID(index), .installed), &effects)
+    followTokens(index, tokens, &effects)
     replan(index, &effects)
   }
 
@@ -78,6 +83,7 @@ extension Phone {
     }
     deliverEndedTransfers(index, &effects)
     releaseHeld(index, &effects)
+    handTokens(index, &effects)
     apps[index].lastActivity = now
     replan(index, &effects)
   }

@@ -9,6 +9,7 @@ extension Phone {
     stayAwake(until: now + limits.awakeLinger)
     guard wasAsleep else { return }
     mustCoalesce = true
+    mustShowActivities = true
     emit(.phone(.woke), &effects)
     for index in apps.indices where apps[index].state == .background {
       startSlice(index)

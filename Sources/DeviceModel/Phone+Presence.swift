@@ -9,6 +9,7 @@ extension Phone {
     endAll(.switchedOff, &effects)
     timers = TimerQueue()
     (sleepTimer, fetchTimer, transferTimer) = (.never, .never, .never)
+    activityTimer = .never
     wakefulness = .off
     emit(.phone(.switchedOff), &effects)
   }
@@ -32,7 +33,7 @@ extension Phone {
       .unlocked, .locked, .appOpened, .bannerOpened, .appLeft, .appUninstalled, .appSwipedAway,
       .refreshSwitched, .lowPowerSwitched, .developerModeSwitched, .fetchIntervalSet,
       .stateChanged, .transferQueued, .snapshotIgnoredOnce, .audioSwitched, .backgroundAsked,
-      .document:
+      .document, .activity:
       ignore(.switchedOff, &effects)
     }
   }
@@ -42,8 +43,10 @@ extension Phone {
   /// Removes everything of the app but its place.
   mutating func uninstall(_ index: Int, _ effects: inout [PhoneEffect]) {
     let id = AppID(index)
+    let tokens = tokens(of: id)
     if apps[index].state.hasProcess { terminate(index, .uninstalled, &effects) }
     apps[index].state = .uninstalled
+    followTokens(index, tokens, &effects)
     switcher.remove(id)
     banners.remove(of: id)
     apps[index].snapshot = nil

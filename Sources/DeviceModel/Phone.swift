@@ -44,6 +44,8 @@ package struct Phone: Codable, Sendable {
   package internal(set) var isCharging = false
   package internal(set) var isLowPower = false
   package internal(set) var isRefreshOn = true
+  /// By the user, for all apps; nil means no. Older memories have none.
+  var hasActivitiesOff: Bool?
   /// Keeps archives and reports each step of restoring.
   package internal(set) var isDeveloper = false
 
@@ -74,19 +76,22 @@ package struct Phone: Codable, Sendable {
   var sleepTimer = Instant.never
   var fetchTimer = Instant.never
   var transferTimer = Instant.never
+  var activityTimer = Instant.never
   var coordination = Coordination()
   var uses: [AccessID: RunningUse] = [:]
   var useNumbering = Numbering()
   /// Set by changes that transfers, or the fetches of an awake period, depend on.
   var mustReviewTransfers = false
   var mustCoalesce = false
+  /// Something has woken the phone: pushes of priority 5 are shown.
+  var mustShowActivities = false
 
   /// Survives a power loss: as over `PhoneEvent.rebooted`, and work under way, so that the
   /// next start can report what became of it. Archives are sealed separately.
   private enum CodingKeys: CodingKey {
     case now, apps, network, isCharging, isLowPower, isRefreshOn, isDeveloper, switcher, banners
     case service, documents, callbacks, callbackNumbering, energy, data, usage, random
-    case recentPushes, silentAllowance, radio, reported
+    case recentPushes, silentAllowance, radio, reported, hasActivitiesOff
   }
 
   /// A phone that is locked after its first unlock, asleep, and on Wi-Fi.
@@ -166,6 +171,8 @@ package struct RunningCallback: Hashable, Codable, Sendable {
     case authentication(TransferID)
     case region
     case document(DocumentID)
+    /// To read the update token of a new Live Activity.
+    case activity
   }
 
   package enum Phase: Hashable, Codable, Sendable {
@@ -220,6 +227,7 @@ extension Phone {
     case .transferChallenged(let transfer): challenged(transfer, &effects)
     case .transferEnded(let transfer, let result): ended(transfer, result, &effects)
     case .document(let event): perform(event, &effects)
+    case .activity(let event): perform(event, &effects)
     case .refreshSwitched(nil, let isOn):
       isRefreshOn = isOn
       replanAll(&effects)
@@ -267,6 +275,7 @@ extension Phone {
       mustReviewTransfers = true
     case .documentWritten(let document): syncServiceWrote(document, &effects)
     case .documentUse(let use): documentWorked(use, &effects)
+    case .activitiesDue: activitiesDue(&effects)
     }
   }
 
@@ -277,7 +286,9 @@ extension Phone {
     // Transfers that end wake apps; what those queue is reviewed later.
     if mustReviewTransfers { reviewTransfers(&effects) }
     if mustCoalesce { coalesceFetches(&effects) }
+    if mustShowActivities { showWaiting(&effects) }
     setFetchTimer()
+    setActivityTimer()
     sleepIfIdle(&effects)
     let condition = condition
     if condition != reported {

@@ -29,6 +29,7 @@ package enum PhoneAction: Hashable, Sendable {
   case callback(CallbackID, AppID, CallbackStep)
   case fetch(FetchPlan)
   case document(DocumentID, DocumentStep)
+  case activity(AppID, ActivityStep)
   case phone(PhoneStep)
   /// The event did not apply; nothing changed.
   case ignored(IgnoreReason)
@@ -42,6 +43,9 @@ package enum PushOutcome: Hashable, Codable, Sendable {
   case notLaunched(LaunchRefusal)
   /// Replaced by a newer silent push while it waited.
   case replaced(by: PushID)
+  /// Of a push for a Live Activity.
+  case shown
+  case notShown(ActivityRefusal)
 
   init(_ outcome: CallbackOutcome) {
     switch outcome {
@@ -121,6 +125,8 @@ public enum RunCause: Hashable, Sendable {
   case region
   /// A document it provides is wanted or was written.
   case document
+  /// A push has started a Live Activity.
+  case activity
 }
 
 /// Why an app's process ended. The raw value is the end of a sentence.
@@ -198,6 +204,8 @@ package enum IgnoreReason: String, CaseIterable, Hashable, Sendable {
   case unknownLine
   case unknownVersion
   case nothingToUndo
+  case notInForeground
+  case unknownActivity
   case alreadySo
   case switchedOff
 }

@@ -52,6 +52,7 @@ package enum PhoneEvent: Hashable, Sendable {
   case backgroundAsked(AppID)
 
   case document(DocumentEvent)
+  case activity(ActivityEvent)
 
   /// The app that the event needs, and whether it must be running.
   var appNeeded: (AppID, mustRun: Bool)? {
@@ -69,7 +70,7 @@ package enum PhoneEvent: Hashable, Sendable {
       .rebooted, .switchedOff, .switchedOn, .memoryRanOut, .transferProgressed, .transferChallenged,
       .transferEnded,
       .archiveFound, .unlocked, .locked, .bannerOpened, .appLeft, .lowPowerSwitched,
-      .developerModeSwitched, .document:
+      .developerModeSwitched, .document, .activity:
       nil
     }
   }

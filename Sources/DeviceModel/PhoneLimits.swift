@@ -108,6 +108,25 @@ public struct PhoneLimits: Hashable, Sendable {
   package var contentItems = 1000
   package var contentFiles = 100
 
+  // MARK: Live Activities (the policy `live-activities`)
+
+  /// Of an app at a time; users report some 5 (ours).
+  package var activities = 5
+  /// Until an activity ends by itself, and how long it may stay on the screen after its end
+  /// (ActivityKit, "Displaying live data with Live Activities").
+  package var activityTime = Interval.hours(8)
+  package var activityStay = Interval.hours(4)
+  /// Started by push: some 10 in a short time (Apple's engineers, forum thread 799505); that one
+  /// comes back every 6 minutes is ours.
+  package var activityStarts: Int64 = 10
+  package var activityStartInterval = Interval.minutes(6)
+  /// Updates of priority 10 of an app: users report some 15 an hour (ours).
+  package var activityUpdates: Int64 = 15
+  package var activityUpdateInterval = Interval.minutes(4)
+  /// The same with frequent updates (ours).
+  package var frequentUpdates: Int64 = 60
+  package var frequentUpdateInterval = Interval.seconds(15)
+
   // MARK: Archives (ours)
 
   /// Per archive: objects, nesting of lists, bytes.
@@ -153,7 +172,14 @@ public struct PhoneLimits: Hashable, Sendable {
     ("documentWriteTime", .time(\.documentWriteTime)), ("documents", .count(\.documents)),
     ("documentUses", .count(\.documentUses)), ("documentVersions", .count(\.documentVersions)),
     ("undoneEdits", .count(\.undoneEdits)), ("contentItems", .count(\.contentItems)),
-    ("contentFiles", .count(\.contentFiles)),
+    ("contentFiles", .count(\.contentFiles)), ("activities", .count(\.activities)),
+    ("activityTime", .time(\.activityTime)), ("activityStay", .time(\.activityStay)),
+    ("activityStarts", .amount(\.activityStarts)),
+    ("activityStartInterval", .time(\.activityStartInterval)),
+    ("activityUpdates", .amount(\.activityUpdates)),
+    ("activityUpdateInterval", .time(\.activityUpdateInterval)),
+    ("frequentUpdates", .amount(\.frequentUpdates)),
+    ("frequentUpdateInterval", .time(\.frequentUpdateInterval)),
   ]
 
   /// Returns false for an unknown name or a malformed value.
@@ -182,6 +208,8 @@ public struct PhoneLimits: Hashable, Sendable {
       && fetchLead + fetchCoalescing < fetchFreshness && fetchFloor < fetchFreshness
       && fetchFreshness < .hours(1) && fetchExploring < fetchRarely
       && fetchIdlePercent < fetchExpectedPercent && silentBurst >= 1 && phoneSilentBurst >= 1
+      && activities <= 100 && activityStartInterval > .zero && activityUpdateInterval > .zero
+      && frequentUpdateInterval > .zero
       && transfersAtOnce <= transfers && (0...100).contains(discretionaryPercent)
       && timeZone >= .hours(-14) && timeZone <= .hours(14)
   }

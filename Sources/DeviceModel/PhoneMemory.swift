@@ -59,7 +59,8 @@ extension Phone {
     (lock, wakefulness, foreground) = (.locked, .asleep, nil)
     (timers, coordination, uses) = (TimerQueue(), Coordination(), [:])
     (sleepTimer, fetchTimer, transferTimer) = (.never, .never, .never)
-    (mustReviewTransfers, mustCoalesce) = (false, false)
+    activityTimer = .never
+    (mustReviewTransfers, mustCoalesce, mustShowActivities) = (false, false, false)
     litUntil = Instant(milliseconds: .min)
     vault = ArchiveVault()
     useNumbering = Numbering()
@@ -189,6 +190,7 @@ extension Phone {
   /// An unreported push must wait for something that will happen.
   private func checkPushes() throws(PhoneMemoryError) {
     var expected = Set(apps.flatMap(\.heldPushes).map(\.id))
+    expected.formUnion(apps.flatMap(\.live.activities).compactMap(\.waiting?.id))
     for case .push(let push) in callbacks.map(\.kind) { expected.insert(push.id) }
     try demand(
       "a push",
@@ -202,7 +204,8 @@ extension App {
     definition.isSound && behaviour.isSound && energy.isSound && data.isSound && usage.isSound
       && Numbering.range.contains(Int64(content.revision))
       && plan.app == id
-      && heldPushes.allSatisfy { $0.app == id }
+      && heldPushes.allSatisfy { $0.app == id } && live.isSound
+      && live.activities.allSatisfy { $0.waiting?.app ?? id == id }
   }
 }
 

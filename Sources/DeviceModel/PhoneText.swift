@@ -9,6 +9,10 @@ extension PushOutcome: CustomStringConvertible {
     case .failed: "failed"
     case .notLaunched(let refusal): "not launched: \(refusal.rawValue)"
     case .replaced: "not launched: replaced by a newer one"
+    case .shown: "shown"
+    case .notShown(let refusal):
+      "not shown: "
+        + refusal.words("its app", time: \.iso8601) { "push \($0.number)" }
     }
   }
 }
@@ -23,6 +27,7 @@ extension RunCause: CustomStringConvertible {
     case .authentication: "a server's question"
     case .region: "a place"
     case .document: "a document"
+    case .activity: "a Live Activity"
     }
   }
 }

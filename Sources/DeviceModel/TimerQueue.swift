@@ -17,6 +17,7 @@ enum TimerKind: Hashable, Sendable {
   case transfersDue
   case documentWritten(DocumentID)
   case documentUse(AccessID)
+  case activitiesDue
 }
 
 /// Earliest first; equal times in order of insertion.

@@ -19,6 +19,24 @@ extension AppDefinition: ReadableObject {
     Field("keepsOneHandler") { app, reader throws(ScenarioError) in
       if try reader.flag() { app.script.handlers = .oneProperty }
     },
+    Field("activities") { app, reader throws(ScenarioError) in
+      var types: [String] = []
+      for item in try reader.list() {
+        let type = try item.text()
+        guard ActivityPlan.isType(type), !types.contains(type) else {
+          throw item.problem("the name of a Swift type is wanted, each once")
+        }
+        types.append(type)
+      }
+      guard types.count <= 16 else { throw reader.problem("the most is 16") }
+      app.activities = ActivityPlan(types: types)
+    },
+    // After `activities`, which it belongs to.
+    Field("frequentUpdates") { app, reader throws(ScenarioError) in
+      guard app.activities != nil else { throw reader.problem("only with activities") }
+      app.activities?.isFrequent = try reader.flag()
+    },
+    Field("onActivity", \.script.onActivity),
     Field("container", \.container), Field("documentTypes", \.documentTypes),
   ]
 

@@ -102,6 +102,16 @@ package struct LiveSimulation: Sendable {
     PhoneState(player.simulation, phone: phone, lastRuns)
   }
 
+  /// Whether an app of the phone has Live Activities.
+  package func hasActivities(_ phone: Int) -> Bool {
+    model(of: phone).apps.contains { $0.definition.activities != nil }
+  }
+
+  /// The topics under which the relay knows tokens of Live Activities now.
+  package func activityTopics(of phone: Int) -> [String] {
+    player.simulation.activityTopics(of: Int32(phone))
+  }
+
   /// For what the driver performs or stores.
   package func model(of phone: Int) -> Phone { player.simulation.phones[phone].model }
 
@@ -206,7 +216,7 @@ extension Simulation {
     guard case .live = phones[Int(phone)].link else { return }
     let notification = delivery.notification
     let topic = notification.topic.description
-    guard let app = phones[Int(phone)].apps.first(where: { apps[Int($0)].name == topic }) else {
+    guard let (app, address) = place(of: topic, on: phone) else {
       return order(.ack(notification.uniqueID, .missing), phone)
     }
     let id = Self.pushID(notification.uniqueID)
@@ -220,6 +230,8 @@ extension Simulation {
       collapseID: String(decoding: notification.collapseID, as: UTF8.self), postedAt: time)
     entry.notificationClass = notification.notificationClass
     entry.wakesApp = notification.wakesApp || notification.notificationClass == .silent
+    entry.activity = address
+    entry.isUrgent = notification.priority == .immediate
     entry.id = notification.uniqueID
     entry.acceptedAt = delivery.acceptedAt.milliseconds
     entry.told =
@@ -310,6 +322,8 @@ package struct LiveOrder: Hashable, Sendable {
     /// The app was installed again; `unregister`: it is gone, as its provider shall learn.
     case register(topic: String)
     case unregister(topic: String)
+    /// A token of a Live Activity, by the topic it is registered under, has come or ended.
+    case activityToken(topic: String, isValid: Bool)
     /// The keys of protected files become available; `lock`: unavailable.
     case unlock
     case lock

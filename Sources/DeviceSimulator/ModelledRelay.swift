@@ -115,6 +115,16 @@ extension Simulation {
       let isThere = phones[Int(app.phone)].model[app.id]?.state != .uninstalled
       if isThere { register(app) }
     }
+    for app in apps {
+      for address in phones[Int(app.phone)].model.tokens(of: app.id) {
+        guard let token = app.activityTokens[address],
+          let topic = Topic(app.name + Self.activityTopic + "." + address.part)
+        else { continue }
+        let credential = phones[Int(app.phone)].credential
+        guard !journal.knows(token, of: credential.device, topic) else { continue }
+        request { .asked(.registered(topic, token, isOwn: false), credential, from: $0) }
+      }
+    }
   }
 
   /// How long journal writes take from now on; at zero they are answered at once.

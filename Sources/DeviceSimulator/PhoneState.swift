@@ -40,6 +40,34 @@ package struct PhoneState: Codable, Equatable, Sendable {
     /// When the next silent push may wake it; in the past for at once.
     package var nextSilent: Int64
     package var lastRun: Run?
+    /// Only of apps that have Live Activities.
+    package var activities: ActivityBudget?
+  }
+
+  /// A Live Activity on the lock screen.
+  package struct Activity: Codable, Equatable, Sendable {
+    /// The n-th of its app.
+    package var activity: Int64
+    package var app: String
+    package var type: String
+    /// The JSON text of what it shows; at most `shownBytes` of it.
+    package var shows: String
+    /// `active`, `stale` or `ended`.
+    package var state: LiveActivity.State
+    package var relevance: Double?
+    package var startedAt: Int64
+    package var staleAt: Int64?
+    package var leavesAt: Int64?
+    /// Its app's server can update it.
+    package var hasToken: Bool
+  }
+
+  /// How many pushes of an app about Live Activities would be shown at once now (policy
+  /// `live-activities`, ours).
+  package struct ActivityBudget: Codable, Equatable, Sendable {
+    package var starts: Int64
+    package var updates: Int64
+    package var allowed: Bool
   }
 
   package struct Banner: Codable, Equatable, Sendable {
@@ -67,8 +95,11 @@ package struct PhoneState: Codable, Equatable, Sendable {
   package var apps: [App]
   /// The newest `shownBanners`, newest last.
   package var banners: [Banner]
+  /// The newest `shownActivities`, newest last; nil for none.
+  package var activities: [Activity]?
 
   private static let shownBanners = 50
+  private static let shownActivities = 20
   private static let shownBytes = 1000
 
   private static func beginning(of text: String) -> String {
@@ -111,12 +142,38 @@ package struct PhoneState: Codable, Equatable, Sendable {
         refused: model.backgroundRefusal(of: app.id)?.rawValue,
         energy: Budget(app.energy, at: now), data: Budget(app.data, at: now),
         nextSilent: model.nextSilent(of: app.id).milliseconds,
-        lastRun: runs[entry.apps[app.id.number]])
+        lastRun: runs[entry.apps[app.id.number]],
+        activities: app.definition.activities == nil ? nil : ActivityBudget(model, app.id))
     }
     banners = model.banners.banners.suffix(Self.shownBanners).map { banner in
       Banner(
         app: name(banner.app), text: Self.beginning(of: banner.text),
         at: banner.at.milliseconds, contentReady: banner.isContentReady)
     }
+    activities = Self.activities(of: model)
+  }
+
+  private static func activities(of model: Phone) -> [Activity]? {
+    let all = model.apps.flatMap { app in
+      app.live.activities.map { activity in
+        Activity(
+          activity: Int64(activity.id.number), app: app.definition.name, type: activity.type,
+          shows: beginning(of: String(decoding: activity.content, as: UTF8.self)),
+          state: activity.state, relevance: activity.relevance,
+          startedAt: activity.startedAt.milliseconds,
+          staleAt: activity.staleAt?.milliseconds, leavesAt: activity.leavesAt?.milliseconds,
+          hasToken: activity.hasToken)
+      }
+    }
+    return all.isEmpty
+      ? nil : Array(all.sorted { $0.startedAt < $1.startedAt }.suffix(shownActivities))
+  }
+}
+
+extension PhoneState.ActivityBudget {
+  init(_ model: Phone, _ app: AppID) {
+    let budgets = model.activityBudgets(of: app)
+    self.init(
+      starts: budgets.starts, updates: budgets.updates, allowed: model.mayShowActivities(app))
   }
 }

@@ -324,7 +324,7 @@ struct PushPlan: ReadableObject {
       push.payloads += try [Payload].read(reader)
     }, Field("type", \.options.type), Field("priority", \.options.priority, in: 0...100),
     Field("expires", \.options.expiresAfter), Field("collapse", \.options.collapseID),
-    Field("topic", \.options.topic),
+    Field("topic", \.options.topic), Field("activity", \.options.activity, in: 1...1_000_000),
   ]
 }
 

@@ -44,12 +44,13 @@ public struct Scenario: Sendable {
     /// A phone without scripted events, whose apps can be woken by pushes.
     package init(
       name: String, topics: [String],
-      modes: BackgroundModes = [.remoteNotification, .fetch, .location], use: PhoneUse = .none
+      modes: BackgroundModes = [.remoteNotification, .fetch, .location], use: PhoneUse = .none,
+      activities: ActivityPlan? = nil
     ) {
       self.name = name
       habits = use.habits
       apps = topics.map { topic in
-        var app = AppDefinition(name: topic, modes: modes)
+        var app = AppDefinition(name: topic, modes: modes, activities: activities)
         app.script.interface.add(["window", "list"])
         return app
       }

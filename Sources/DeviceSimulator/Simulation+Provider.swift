@@ -1,3 +1,4 @@
+import DeviceModel
 import Primitives
 import RelayCore
 
@@ -13,14 +14,22 @@ extension Simulation {
       PushEntry(
         app: app.number, name: options.name, payload: payload,
         collapseID: options.collapseID ?? "", postedAt: time))
+    pushes[Int(index)].activity = address(payload, options)
     guard isRelayUp else {
       unanswered(Int(index), "the relay is down")
+      return PushHandle(index: index)
+    }
+    if let address = pushes[Int(index)].activity,
+      apps[Int(app.number)].activityTokens[address] == nil
+    {
+      unanswered(Int(index), "its server has no token \(address.part)")
       return PushHandle(index: index)
     }
     do throws(Rejection) {
       let notification = try notification(index, payload, options)
       pushes[Int(index)].notificationClass = notification.notificationClass
       pushes[Int(index)].wakesApp = notification.wakesApp
+      pushes[Int(index)].isUrgent = notification.priority == .immediate
       let request = RequestID(loop: 0, connection: ConnectionNumber(UInt32(index)), stream: 1)
       tellRelay(.submitted(notification, from: request))
     } catch {
@@ -34,11 +43,14 @@ extension Simulation {
     _ index: Int32, _ payload: Payload, _ options: PushOptions
   ) throws(Rejection) -> Notification {
     let app = apps[Int(pushes[Int(index)].app)]
+    let token = pushes[Int(index)].activity.flatMap { app.activityTokens[$0] }
     var head = ProviderRequestHead()
     var recent: Topic? = app.topic == .vacant ? nil : app.topic
     head.parse(.method, Array("POST".utf8).span, recentTopic: &recent)
-    head.parse(.path, app.path.span, recentTopic: &recent)
-    let topic = options.topic.map { Array($0.utf8) } ?? Array(app.name.utf8)
+    let path = token.map(AppEntry.path) ?? app.path
+    head.parse(.path, path.span, recentTopic: &recent)
+    let usual = token == nil ? app.name : app.name + Self.activityTopic
+    let topic = Array((options.topic ?? usual).utf8)
     head.parse(.apnsTopic, topic.span, recentTopic: &recent)
     var expiration: Int64?
     if let after = options.expiresAfter {
@@ -46,7 +58,8 @@ extension Simulation {
       expiration = after == .zero ? 0 : (moment + 999) / 1000
     }
     let fields: [(FieldName, String?)] = [
-      (.apnsPushType, options.type), (.apnsPriority, options.priority.map(String.init)),
+      (.apnsPushType, options.type ?? (token == nil ? nil : PushType.liveactivity.wireName)),
+      (.apnsPriority, options.priority.map(String.init)),
       (.apnsExpiration, expiration.map(String.init)), (.apnsCollapseID, options.collapseID),
     ]
     for case (let field, let value?) in fields {
@@ -73,6 +86,10 @@ struct PushEntry: Sendable {
   /// Set once the relay accepts the push.
   var notificationClass = NotificationClass.silent
   var wakesApp = false
+  /// To the token of a Live Activity, or to start one.
+  var activity: ActivityAddress?
+  /// Priority 10.
+  var isUrgent = true
   var answer = PushAnswer.awaited
   /// From a real relay: the id, and the text for the trace.
   var id: UniqueID?
@@ -97,11 +114,14 @@ public struct PushOptions: Hashable, Sendable {
   public var collapseID: String?
   /// `apns-topic`, if not the app's name.
   public var topic: String?
+  /// To the token of this Live Activity: the n-th of the app on its phone.
+  public var activity: Int?
 
   public init(
     name: String? = nil, type: String? = nil, priority: Int? = nil, expiresAfter: Duration? = nil,
-    collapseID: String? = nil, topic: String? = nil
+    collapseID: String? = nil, topic: String? = nil, activity: Int? = nil
   ) {
+    self.activity = activity
     self.name = name
     self.type = type
     self.priority = priority

@@ -228,8 +228,12 @@ extension Simulation {
     lastReported = -1
     arriving = push
     defer { arriving = -1 }
-    let remote = remotePush(push, entry)
-    tell(phone, rides ? .pushRode(remote) : .pushReceived(remote))
+    if let address = entry.activity {
+      tell(phone, .activity(.pushed(activityPush(push, entry, to: address), rides: rides)))
+    } else {
+      let remote = remotePush(push, entry)
+      tell(phone, rides ? .pushRode(remote) : .pushReceived(remote))
+    }
     if lastReported != push { sendUp(.ack(push, .later), from: phone) }
   }
 
@@ -326,8 +330,11 @@ extension DeliveryOutcome {
 }
 
 extension Simulation {
-  func deliveryOutcome(_ outcome: PushOutcome) -> DeliveryOutcome {
+  func deliveryOutcome(_ outcome: PushOutcome, of push: Int32) -> DeliveryOutcome {
     switch outcome {
+    case .shown: return .shown
+    case .notShown(let refusal):
+      return .notShown(reason: entry(of: push).map { words(refusal, of: $0.app) } ?? "unknown")
     case .newData: return .newData
     case .noData: return .noData
     case .failed: return .failed

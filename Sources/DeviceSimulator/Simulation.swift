@@ -265,7 +265,8 @@ extension Simulation {
     case .report(let push, let outcome):
       lastReported = self.number(of: push)
       record(.phone(action), phone: phone, push: lastReported)
-      sendUp(.ack(lastReported, outcome.map(deliveryOutcome)), from: phone)
+      let told = outcome.map { deliveryOutcome($0, of: lastReported) }
+      sendUp(.ack(lastReported, told), from: phone)
     case .decision(let app, let push, let decision):
       let number = self.number(of: push)
       // The acknowledgement goes first; that the app runs is visible anyway.
@@ -322,6 +323,7 @@ extension Simulation {
       record(.document("document \(id.number) \(words)"), phone: phone)
       if case .uploadNeeded = step { sendDocuments(of: phone) }
       if step == .deleted { sendDocuments(of: phone) }
+    case .activity(let app, let step): perform(step, of: number(app))
     case .ignored: record(.phone(action), phone: phone)
     }
   }
@@ -409,6 +411,8 @@ struct AppEntry: Sendable {
   private(set) var path: [UInt8]
   /// The reason for the next fetch.
   var plannedBecause: FetchReason?
+  /// Known to its server, with a modelled relay.
+  var activityTokens: [ActivityAddress: DeviceToken] = [:]
 
   init(phone: Int32, id: AppID, name: String, topic: Topic, token: DeviceToken) {
     self.phone = phone
@@ -419,7 +423,7 @@ struct AppEntry: Sendable {
     path = Self.path(of: token)
   }
 
-  private static func path(of token: DeviceToken) -> [UInt8] {
+  static func path(of token: DeviceToken) -> [UInt8] {
     Array("/3/device/\(token.hexadecimal)".utf8)
   }
 }

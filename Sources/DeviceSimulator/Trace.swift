@@ -18,6 +18,7 @@ struct TraceEntry: Sendable {
     case fetchBegan(CallbackID, FetchReason?)
     /// A formatted step that names apps.
     case document(String)
+    case activity(TraceKind, String)
     case phone(PhoneAction)
   }
 
@@ -53,6 +54,7 @@ extension TraceEntry {
     switch fact {
     case .life(let step): step.told
     case .document(let words): Told(.document, words)
+    case .activity(let kind, let words): Told(kind, words)
     case .refused(0, let reason): Told(.refused, reason)
     case .refused(let status, let reason): Told(.refused, "\(status) \(reason)")
     case .relay(let step): step.told
@@ -72,7 +74,7 @@ extension TraceEntry {
   var isRelays: Bool {
     switch fact {
     case .life, .refused, .connected, .disconnected, .relay: true
-    case .arrived, .changed, .fetchBegan, .document, .phone, .transfer: false
+    case .arrived, .changed, .fetchBegan, .document, .activity, .phone, .transfer: false
     }
   }
 }
@@ -152,6 +154,7 @@ extension PhoneAction {
       Told(.document) { clock in
         "document \(id.number) \(step.words(by: clock) { "app \($0.number)" })"
       }
+    case .activity(_, let step): Told(.activity, "\(step)")
     case .phone(.woke): Told(.woke)
     case .phone(.slept): Told(.slept)
     case .phone(.locked): Told(.locked)
@@ -351,7 +354,7 @@ public struct TraceLine: Hashable, Sendable {
     var text = kind.rawValue
     if let pushNumber,
       kind == .banner || isRelays || kind == .arrived || kind == .reported
-        || kind == .waits
+        || kind == .waits || kind == .notShown
     {
       text = "push \(pushNumber)" + (pushName.map { " (\($0))" } ?? "") + " " + text
     }

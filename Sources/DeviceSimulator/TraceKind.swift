@@ -62,6 +62,9 @@ public enum TraceKind: String, CaseIterable, Hashable, Sendable {
   case fetchPlanned = "fetch-planned"
   case coalesced
   case document
+  case activity
+  case activityToken = "activity-token"
+  case notShown = "not-shown"
   case woke
   case slept
   case locked

@@ -156,7 +156,38 @@ struct Verb: Sendable {
 
   // MARK: The verbs
 
-  static let all = ofApps + ofDocuments + ofState + ofPhones + ofRelay
+  private static let activity = Key<ActivityID>("activity", "ACTIVITY", isPlain: true)
+  private static let content = Key<JSONObject>("state", "JSON")
+
+  static let all = ofApps + ofActivities + ofDocuments + ofState + ofPhones + ofRelay
+
+  private static let ofActivities: [Verb] = [
+    .app(
+      "start activity",
+      both(
+        both(Key<String>("type", "TYPE"), content), Key<JSONObject?>(perhaps: "attributes", "JSON"))
+    ) {
+      $0.startActivity(
+        $2.0.0, attributes: $2.1?.bytes ?? Array("{}".utf8), content: $2.0.1.bytes, by: $1)
+    },
+    .event("update activity", both(activity, content)) {
+      .activity(.updated($0, $1.0, content: $1.1.bytes))
+    },
+    .event("end activity", both(activity, Key<JSONObject?>(perhaps: "state", "JSON"))) {
+      .activity(.ended($0, $1.0, content: $1.1?.bytes))
+    },
+    .event("dismiss activity", activity) { .activity(.swipedAway($0, $1)) },
+    .event("renew activity token", activity) { .activity(.renewed($0, $1)) },
+    .event("frequent updates", on) { .activity(.frequentAllowed($0, isOn: $1)) },
+    Verb("allow activities", .appOrPhone, on.words) { reader, names throws(ScenarioError) in
+      let isOn = try on.read(reader)
+      guard reader["app"] != nil else {
+        let phone = try names.phone(try reader.required("phone"))
+        return .phone(phone, { $0.allowActivities(isOn, of: $1) })
+      }
+      return .app(try names.place(reader), { $0.allowActivities(isOn, of: $1) })
+    },
+  ]
 
   private static let ofApps: [Verb] = [
     .app("open") { $0.open($1) },

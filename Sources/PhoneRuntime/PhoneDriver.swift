@@ -81,13 +81,14 @@ package actor PhoneDriver {
   var transfers: [TransferKey: Task<Void, Never>] = [:]
   var transferClient: TransferClient?
   /// Changes of a phone's apps being sent to the relay.
-  private var registrations: [Int: Task<Void, Never>] = [:]
+  var registrations: [Int: Task<Void, Never>] = [:]
   var saveAt = Int64.max
   /// Phones that changed since they were last saved.
   var unsaved: Set<Int> = []
   private static let savePauseMilliseconds: Int64 = 1000
   private static let urgent: Set<TraceKind> = [
-    .transferQueued, .transferEnded, .terminated, .changed, .document, .waits,
+    .transferQueued, .transferEnded, .terminated, .changed, .document, .waits, .activity,
+    .activityToken,
   ]
   private var timer: Task<Void, Never>?
   private var timerAt = Int64.max
@@ -311,6 +312,7 @@ extension PhoneDriver {
     case .keepAlive: write(.keepAlive, phone)
     case .transfer(let id, let step): perform(step, of: id, phone)
     case .register(let topic), .unregister(let topic): tellRelay(of: topic, phone)
+    case .activityToken(let topic, let isValid): tellRelay(of: topic, isValid: isValid, phone)
     case .archive, .lock, .unlock:
       if !storages.isEmpty { attempt { try keep(order.task, phone) } }
     }
@@ -323,16 +325,12 @@ extension PhoneDriver {
     case .lock: storages[phone].lock()
     case .unlock: try storages[phone].unlock(passcode: configuration.passcode)
     case .archive, .connect, .link, .disconnect, .ack, .decision, .state, .keepAlive, .transfer,
-      .register, .unregister:
+      .register, .unregister, .activityToken:
       break
     }
   }
 
-  func identity(of phone: Int, _ api: DeviceAPI) async throws -> DeviceIdentity {
-    try await configuration.identify(phone, uninstalled(on: phone), api)
-  }
-
-  private func uninstalled(on phone: Int) -> Set<String> {
+  func uninstalled(on phone: Int) -> Set<String> {
     let gone = simulation.model(of: phone).apps.filter { $0.state == .uninstalled }
     return Set(gone.map(\.definition.name))
   }

@@ -1,12 +1,13 @@
-/// A phone's decision about a silent push whose app has not run for it yet. The phone reports it to
-/// the relay, so that the sender learns why nothing happens.
+/// A phone's decision about a push that has not had its effect yet: a silent one whose app has not
+/// run, an update of a Live Activity. The phone reports it to the relay, so that the sender learns
+/// why nothing happens.
 public enum PushDecision: Hashable, Sendable {
   /// Waits because of that limit, until then at the latest; nil: until the limit changes.
   case waits(PushLimit, until: Instant?)
   case runs
 }
 
-/// Why a silent push waits on a phone. The raw value is used in logs.
+/// Why a push waits on a phone. The raw value is used in logs.
 public enum PushLimit: String, CaseIterable, Hashable, Sendable {
   /// The app's own wake limit.
   case app = "app-limit"
@@ -18,6 +19,8 @@ public enum PushLimit: String, CaseIterable, Hashable, Sendable {
   case lowPower = "low-power"
   case energyBudget = "energy-budget"
   case dataBudget = "data-budget"
+  /// An update of a Live Activity with priority 5: shown with what next wakes the phone.
+  case nextWake = "next-wake"
 }
 
 extension PushDecision: CustomStringConvertible {

@@ -70,6 +70,11 @@ package struct DeviceAPI: Sendable {
     return try decode(Registration.self, answer.body).token
   }
 
+  /// The topics of all that is registered.
+  package func topics(of device: DeviceIdentity) async throws(ClientError) -> [String] {
+    try await status(of: device).apps.map(\.topic)
+  }
+
   /// Unregisters an app: its slots are emptied and its token ends.
   package func unregister(
     topic: String, of device: DeviceIdentity

@@ -94,11 +94,26 @@ package struct Classification: Equatable, Sendable {
       if !scan.hasMDM { addMismatch(.mdmKeyMissing) }
     case .liveactivity:
       if !scan.isCompleteLiveActivity { addMismatch(.liveActivityIncomplete) }
+      addActivityWarnings(scan)
     case .voip, .complication, .fileprovider, .location, .pushtotalk, .widgets, .controls,
       .accessory:
       // Their content is up to the app.
       break
     }
+  }
+
+  /// Adds warnings about what phones do not show, while the provider has its 200.
+  private mutating func addActivityWarnings(_ scan: PayloadScan) {
+    if !scan.keys.contains(.timestamp) { warnings.insert(.activityTimestampMissing) }
+    let hasContent =
+      scan.keys.contains(.contentState) && !scan.unexpected.contains(.contentState)
+    if scan.event == .start || scan.event == .update, !hasContent {
+      warnings.insert(.activityContentMissing)
+    }
+    if scan.event == .start, !scan.keys.contains(.alert) {
+      warnings.insert(.activityStartWithoutAlert)
+    }
+    if scan.hasDateInMilliseconds { warnings.insert(.activityDateInMilliseconds) }
   }
 
   private mutating func addMismatch(_ warning: PayloadWarning) {

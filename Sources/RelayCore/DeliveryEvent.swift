@@ -92,13 +92,16 @@ package enum DiscardReason: Hashable, Sendable {
   }
 }
 
-/// The app's result, reported by the phone with the acknowledgement.
+/// The result on the phone, reported with the acknowledgement.
 package enum DeliveryOutcome: Hashable, Sendable {
   case newData
   case noData
   case failed
   /// The system refused to run the app.
   case notLaunched(reason: String)
+  /// Of a push for a Live Activity.
+  case shown
+  case notShown(reason: String)
   /// The app is still to run; a second acknowledgement has the outcome. Never logged.
   case later
 }
@@ -133,6 +136,8 @@ extension DeliveryOutcome: CustomStringConvertible {
     case .noData: "noData"
     case .failed: "failed"
     case .notLaunched(let reason): "not launched: \(reason)"
+    case .shown: "shown"
+    case .notShown(let reason): "not shown: \(reason)"
     case .later: "later"
     }
   }

@@ -64,7 +64,10 @@ package final class Notification: Hashable, Sendable {
   }
 
   /// The payload without white space between its tokens.
-  package var compactPayload: [UInt8] {
+  package var compactPayload: [UInt8] { Self.compact(payload) }
+
+  /// JSON text without white space between its tokens.
+  package static func compact(_ payload: [UInt8]) -> [UInt8] {
     var bytes: [UInt8] = []
     var isInString = false
     var isEscaped = false

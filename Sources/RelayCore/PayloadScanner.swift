@@ -120,8 +120,15 @@ extension PayloadScan {
         case .string: PayloadNames.shared.events.find(JSONGrammar.name(bytes, in: value)) ?? .other
         case .object, .array, .number, .boolean: .other
         }
+    case .staleDate, .timestamp, .dismissalDate:
+      // Twelve digits of seconds are beyond the year 5000.
+      let digits = value.prefix(12)
+      let isLong =
+        digits.count == 12
+        && digits.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(bytes[$0]) }
+      if kind == .number, isLong { hasDateInMilliseconds = true }
     case .badge, .sound, .threadID, .category, .targetContentID, .interruptionLevel,
-      .relevanceScore, .filterCriteria, .staleDate, .contentState, .timestamp, .dismissalDate,
+      .relevanceScore, .filterCriteria, .contentState,
       .attributesType, .attributes, .inputPushToken, .inputPushChannel, .contentChanged,
       .encryptedData, .sessionIdentifier, .keyID, .messageIndex, .urlArguments:
       break
@@ -201,6 +208,8 @@ package struct PayloadScan: Equatable, Sendable {
   package internal(set) var keys = CaseSet<ApsKey>()
   /// Those of `keys` whose value has an undocumented type.
   package internal(set) var unexpected = CaseSet<ApsKey>()
+  /// A date of a Live Activity is not in seconds.
+  package internal(set) var hasDateInMilliseconds = false
   package internal(set) var contentAvailable = ContentAvailable.absent
   package internal(set) var event = Event.absent
   package internal(set) var isMutable = false

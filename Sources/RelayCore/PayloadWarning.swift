@@ -19,6 +19,10 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
   case mdmKeyMissing
   case liveActivityIncomplete
   case priorityUnusual
+  case activityTimestampMissing
+  case activityContentMissing
+  case activityStartWithoutAlert
+  case activityDateInMilliseconds
 
   /// The case's name, in logs and documentation: renaming a case changes what providers see.
   package var name: String { "\(self)" }
@@ -47,6 +51,14 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
     case .liveActivityIncomplete:
       "push type liveactivity without the keys its event needs"
     case .priorityUnusual: "this priority is not documented for the push type"
+    case .activityTimestampMissing:
+      "push type liveactivity without timestamp: phones show nothing of it, and nobody is told"
+    case .activityContentMissing:
+      "push type liveactivity without the object content-state: there is nothing to show"
+    case .activityStartWithoutAlert:
+      "a Live Activity is to be started without an alert, which its user is to see"
+    case .activityDateInMilliseconds:
+      "timestamp, stale-date or dismissal-date is in milliseconds: seconds are wanted"
     }
   }
 }

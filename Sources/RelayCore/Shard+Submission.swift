@@ -71,16 +71,18 @@ extension Shard {
     }
   }
 
-  /// Takes the token's topic for a binary API push without one, whose loop may not know the app.
+  /// Takes the token's topic for a binary API push without one, whose loop may not know the app,
+  /// and for a push to one of several tokens of a topic, so that the device sees to which.
   @inline(never)
   private mutating func acceptForAnyTopic(
     _ notification: Notification, _ app: AppNumber, from request: RequestID,
     into effects: inout [Effect]
   ) {
-    guard notification.topic == .vacant else {
+    let topic = apps[app].topic
+    guard notification.topic == .vacant || topic.isPart(of: notification.topic) else {
       return refuse(.deviceTokenNotForTopic, request, into: &effects)
     }
-    accept(notification.with(topic: apps[app].topic), app, from: request, into: &effects)
+    accept(notification.with(topic: topic), app, from: request, into: &effects)
   }
 
   /// One attempt at most, nothing stored. Does not queue behind those waiting for the journal.

@@ -31,6 +31,29 @@ package struct Topic: Hashable, Sendable, CustomStringConvertible {
   /// Compares without an allocation, for the hot path.
   package func equals(_ text: Span<UInt8>) -> Bool { areEqual(bytes.span, text) }
 
+  /// Whether this is the name of one of several registrations for that topic: a device has tokens
+  /// to start Live Activities, and one for each activity, under the topic and `.PART`
+  /// (docs/PROTOCOL.md, "Live Activities"). Providers push to the topic.
+  package func isPart(of topic: Topic) -> Bool {
+    let (whole, own) = (topic.bytes, bytes)
+    return own.count > whole.count + 1 && own[whole.count] == UInt8(ascii: ".")
+      && PushType.liveactivity.fits(topic: whole.span)
+      && areEqual(own.span.extracting(first: whole.count), whole.span)
+  }
+
+  /// The topic that providers push to: itself, unless it is a part.
+  package var whole: Topic {
+    let marker = Self.marker
+    guard bytes.count > marker.count,
+      let start = (0..<bytes.count - marker.count).first(where: { start in
+        bytes[start] == marker[0] && bytes[start..<start + marker.count].elementsEqual(marker)
+      })
+    else { return self }
+    return Topic(bytes.span.extracting(first: start + marker.count - 1)) ?? self
+  }
+
+  private static let marker = Array("\(PushType.liveactivity.topicSuffix).".utf8)
+
   package static func == (left: Topic, right: Topic) -> Bool {
     let (one, other) = (left.bytes.span, right.bytes.span)
     return one.isIdentical(to: other) || areEqual(one, other)

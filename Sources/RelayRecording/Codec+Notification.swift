@@ -263,6 +263,8 @@ extension DeliveryOutcome: BinaryCodable {
     case .failed: writer.put(tag: 2)
     case .notLaunched(let reason): writer.put(tag: 3, reason)
     case .later: writer.put(tag: 4)
+    case .shown: writer.put(tag: 5)
+    case .notShown(let reason): writer.put(tag: 6, reason)
     }
   }
 
@@ -273,6 +275,8 @@ extension DeliveryOutcome: BinaryCodable {
     case 2: self = .failed
     case 3: self = .notLaunched(reason: try reader.read())
     case 4: self = .later
+    case 5: self = .shown
+    case 6: self = .notShown(reason: try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

@@ -379,7 +379,8 @@ extension ProviderConnection {
       let page = items.prefix(Self.feedbackPageCount)
       let tokens = page.filter { covers($0.topic.description) }.map {
         FeedbackPage.Token(
-          token: $0.token.hexadecimal, topic: $0.topic.description, timestamp: $0.at.milliseconds)
+          token: $0.token.hexadecimal, topic: $0.topic.whole.description,
+          timestamp: $0.at.milliseconds)
       }
       let body = FeedbackPage(
         tokens: tokens, cursor: page.last?.position ?? position, hasMore: items.count > page.count)
@@ -390,7 +391,7 @@ extension ProviderConnection {
   }
 
   private func covers(_ topic: String) -> Bool {
-    let bytes = Array(topic.utf8)
+    let bytes = Topic(topic)?.whole.bytes ?? Array(topic.utf8)
     return credentials.covers(topic: bytes.span)
   }
 

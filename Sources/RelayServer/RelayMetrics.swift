@@ -82,6 +82,8 @@ package struct RelayMetrics: Sendable {
   }
 
   private mutating func countTopic(_ topic: Topic, _ kind: NotificationClass) {
+    // Each activity has a registration of its own.
+    let topic = topic.whole
     let isNamed = receivedByTopic[topic] != nil || receivedByTopic.count < namedTopics
     guard isNamed else {
       receivedOfOthers[kind] += 1
@@ -102,6 +104,8 @@ package struct RelayMetrics: Sendable {
     case .noData: "no-data"
     case .failed: "failed"
     case .notLaunched: "not-launched"
+    case .shown: "shown"
+    case .notShown: "not-shown"
     case .later: "later"
     }
   }

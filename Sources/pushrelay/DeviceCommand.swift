@@ -125,6 +125,11 @@ struct DeviceCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
+      "Attributes of Live Activities that the apps declare; repeatable.", valueName: "type"))
+  var activity: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
       "A number of the phone's, such as callbackTime=45s or timeZone=2h; repeatable.",
       valueName: "name=value"))
   var limit: [String] = []
@@ -183,6 +188,9 @@ struct DeviceCommand: AsyncParsableCommand {
     try validateWhich()
     if !light, screen != nil || noAck {
       throw ValidationError("--screen and --no-ack go with --light: a phone knows for itself")
+    }
+    for type in activity where !ActivityPlan.isType(type) {
+      throw ValidationError("--activity \(type): give the name of a Swift type")
     }
     _ = try limits(PhoneLimits())
     if light, !limit.isEmpty { throw ValidationError("--limit needs a phone: leave out --light") }

@@ -136,7 +136,8 @@ struct PhonePlayer: Sendable {
       phones: try command.names.map { name in
         let topics = try DeviceAccount.topics(command.topic, of: name, state: state)
         var phone = Scenario.PhonePlan(
-          name: name, topics: topics, modes: BackgroundModes(command.mode))
+          name: name, topics: topics, modes: BackgroundModes(command.mode),
+          activities: command.activity.isEmpty ? nil : ActivityPlan(types: command.activity))
         phone.network = command.network == .cellular ? .cellular : .wifi
         phone.isCharging = command.power == .charging
         phone.isLowPower = command.power == .low

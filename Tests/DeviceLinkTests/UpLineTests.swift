@@ -8,7 +8,8 @@ struct UpLineTests {
     var lines: [UpLine] = [
       .keepAlive, .ack(id: .sample, outcome: nil), .ack(id: .other, outcome: .newData),
       .ack(id: .other, outcome: .noData), .ack(id: .other, outcome: .failed),
-      .ack(id: .other, outcome: .later),
+      .ack(id: .other, outcome: .later), .ack(id: .other, outcome: .shown),
+      .ack(id: .other, outcome: .notShown(reason: "push-to-start budget")),
       .ack(id: .other, outcome: .notLaunched(reason: "")),
       .ack(id: .other, outcome: .notLaunched(reason: "swiped \"away\"\n\t\\ by Zoë 😀\u{1}")),
       .state(ConditionReport(power: nil, network: nil, screen: nil)),

@@ -28,6 +28,7 @@ struct Checker {
   mutating func saw(_ event: PhoneEvent, _ phone: Phone, _ effects: [PhoneEffect]) {
     switch event {
     case .pushReceived(let push), .pushRode(let push): received.insert(push.id)
+    case .activity(.pushed(let push, _)): received.insert(push.id)
     default: break
     }
     for effect in effects {

@@ -46,7 +46,7 @@ struct RandomLife {
         from: "1.0", to: "2.0",
         changes: [.renameKey(["window", "list"], key: "row", to: "line")])
     ]
-    return AppDefinition(
+    var definition = AppDefinition(
       name: "app \(number)", version: pick(["1.0", "1.0", "2.0"]),
       modes: pick([
         [.fetch, .remoteNotification], [.fetch, .remoteNotification, .location, .audio],
@@ -54,6 +54,10 @@ struct RandomLife {
       ]),
       fetchInterval: pick([.never, .minimum, .minimum, .seconds(3600)]), script: script,
       container: pick([nil, .own, .shared, .shared, .provider]))
+    if number < 3 {
+      definition.activities = ActivityPlan(types: ["Order"], isFrequent: chance(50))
+    }
+    return definition
   }
 
   private mutating func callback() -> CallbackScript {
@@ -129,7 +133,7 @@ struct RandomLife {
 
   mutating func event(_ phone: Phone) -> PhoneEvent {
     if phone.wakefulness == .off, chance(60) { return .switchedOn }
-    return switch random.below(38) {
+    return switch random.below(43) {
     case 0...7 where phone.wakefulness == .off: .linkHeard
     case 0...7: push()
     case 8...9: .unlocked
@@ -155,9 +159,43 @@ struct RandomLife {
     case 32: chance(40) ? .switchedOff : .switchedOn
     case 33: chance(30) ? .appUninstalled(app()) : .backgroundAsked(app())
     case 34: chance(50) ? .regionEntered(app()) : .fetchSimulated(app())
+    case 38...42 where phone.wakefulness != .off: .activity(activityEvent(phone))
     case 35...36: .audioSwitched(app(), isOn: chance(60))
     default: .document(documentEvent(phone))
     }
+  }
+
+  private mutating func activityEvent(_ phone: Phone) -> ActivityEvent {
+    let app = app()
+    let id = ActivityID(max(1, phone[app]?.live.lastNumber ?? 1) - UInt64(chance(20) ? 1 : 0))
+    let object = Array("{}".utf8)
+    switch random.below(12) {
+    case 0: return .started(app, type: "Order", attributes: object, content: object)
+    case 1: return .updated(app, id, content: object)
+    case 2: return .ended(app, id, content: chance(50) ? object : nil)
+    case 3: return .renewed(app, id)
+    case 4: return .swipedAway(app, id)
+    case 5: return .allowed(chance(40) ? nil : app, isOn: chance(75))
+    case 6: return .frequentAllowed(app, isOn: chance(60))
+    default: return .pushed(activityPush(phone, app, id), rides: chance(20))
+    }
+  }
+
+  private mutating func activityPush(_ phone: Phone, _ app: AppID, _ id: ActivityID) -> ActivityPush
+  {
+    pushNumber += 1
+    let isStart = chance(40)
+    var push = ActivityPush(
+      id: PushID(pushNumber), app: app, to: isStart ? .start("Order") : .update(id),
+      isStart ? .start : pick([.update, .update, .update, .end, .start, nil]))
+    push.timestamp = chance(95) ? phone.now.milliseconds / 1000 - random.below(100) : nil
+    (push.type, push.attributes, push.content) = ("Order", [], chance(90) ? [1] : nil)
+    if chance(30) { push.staleAt = phone.now + .minutes(random.below(60)) }
+    if chance(30) { push.leavesAt = phone.now + .minutes(random.below(600) - 60) }
+    push.isUrgent = chance(50)
+    push.hasChannel = chance(10)
+    if chance(40) { push.alert = "ordered" }
+    return push
   }
 
   /// Of some transfer, whether it is the driver's or not, active or not.

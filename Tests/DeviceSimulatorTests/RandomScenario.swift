@@ -63,6 +63,7 @@ struct RandomScenario {
        "onTransfers":\(work()),\(pick(["", "\"container\":\"provider\",\"onDocument\":{},"]))
        "onAuthentication":{"\(pick(["provides", "cancels"]))":"\(span(5000))"},
        "restoration":{"oldest":"1h","crashes":\(pick([true, false])),"gone":["window"]},
+       "activities":["Order"],"frequentUpdates":\(pick([true, false])),
        "onLeave":{"transfers":[\(transfer())],"task":{"takes":"5m"}},
        "state":\(pick(["{}", "{\"window\":{}}", "{\"window/inbox\":{\"k\":1}}"])),
        "hidesContent":\(pick([true, false])),"keepsOneHandler":\(pick([true, false]))}
@@ -73,6 +74,19 @@ struct RandomScenario {
     let at = span(20 * 3_600_000)
     let phone = pick(["anna", "ben"])
     let app = "app\(random.below(3))"
+    if random.below(5) == 0 {
+      let aps = "\"timestamp\":\(random.below(100)),\"content-state\":{\"s\":\(random.below(9))}"
+      let start =
+        "{\"aps\":{\"event\":\"start\",\(aps),\"attributes-type\":\"Order\",\"attributes\":{}}}"
+      let update = "{\"aps\":{\"event\":\"\(pick(["update", "update", "end"]))\",\(aps)}}"
+      let push = pick([
+        "\"payload\":\(start),\"type\":\"liveactivity\"",
+        "\"payload\":\(update),\"activity\":\(1 + random.below(4)),\"priority\":\(pick([5, 10]))",
+      ])
+      return """
+        {"at":"\(at)","every":"5m","count":9,"until":"20h","push":{"to":"\(phone)/\(app)",\(push)}}
+        """
+    }
     if random.below(3) > 0 {
       let payload = pick([
         "\"silent\"", "{\"aps\":{\"alert\":\"a\"}}", "{}", "{\"aps\":{\"badge\":-5}}",
@@ -113,6 +127,8 @@ struct RandomScenario {
       "line": "\(1 + random.below(3))",
       "text": verb.name == "rewrite document" ? "\"a|b\"" : pick(["\"a\"", "null"]),
       "version": verb.name == "update" ? "\"2.0\"" : pick(["2", "\"all\""]),
+      "activity": "\(1 + random.below(3))", "type": "\"Order\"", "state": "{\"s\":0}",
+      "attributes": pick(["null", "{}"]),
       "target": "\"window\"", "folder": "\"work\"", "class": "\"Detail\"", "madeBy": "\"Maker\"",
     ]
     var keys = verb.allKeys

@@ -161,11 +161,36 @@ private let visible = ["alert", "badge", "sound"].map { key in
       (.liveactivity, #"{"aps":{"event":"update","timestamp":1,"content-state":{}}}"#, []),
       (
         .liveactivity, #"{"aps":{"event":"update","timestamp":1}}"#,
-        [.mismatch, .liveActivityIncomplete]
+        [.mismatch, .liveActivityIncomplete, .activityContentMissing]
       ),
       (.liveactivity, #"{"aps":{\#(start),"alert":"a"}}"#, []),
-      (.liveactivity, #"{"aps":{\#(start)}}"#, [.mismatch, .liveActivityIncomplete]),
-      (.liveactivity, #"{"aps":{"event":"end"}}"#, [.mismatch, .liveActivityIncomplete]),
+      (
+        .liveactivity, #"{"aps":{\#(start)}}"#,
+        [.mismatch, .liveActivityIncomplete, .activityStartWithoutAlert]
+      ),
+      (
+        .liveactivity, #"{"aps":{"event":"end"}}"#,
+        [.mismatch, .liveActivityIncomplete, .activityTimestampMissing]
+      ),
+      (
+        .liveactivity, #"{"aps":{"event":"update","timestamp":1,"content-state":"open"}}"#,
+        [.unexpectedType, .activityContentMissing]
+      ),
+      (
+        .liveactivity, #"{"aps":{"event":"end","timestamp":1795219200123}}"#,
+        [.activityDateInMilliseconds]
+      ),
+      (
+        .liveactivity, #"{"aps":{"event":"end","timestamp":1,"dismissal-date":1795219200123}}"#,
+        [.activityDateInMilliseconds]
+      ),
+      (
+        .liveactivity,
+        #"{"aps":{"event":"end","timestamp":1,"stale-date":1795219200123,"stale-date":1}}"#,
+        [.duplicateKey, .activityDateInMilliseconds]
+      ),
+      (.liveactivity, #"{"aps":{"event":"end","timestamp":17952192001.5}}"#, []),
+      (.alert, #"{"aps":{"alert":"a","timestamp":1795219200123}}"#, []),
       (
         .liveactivity, #"{"aps":{"event":"go","timestamp":1}}"#,
         [.mismatch, .liveActivityIncomplete]

@@ -34,6 +34,20 @@ import Testing
     }
     #expect(isEqual(topic, "com.example.app"))
   }
+
+  @Test func partsOfAnActivityTopic() throws {
+    let topic = try #require(Topic("com.example.app.push-type.liveactivity"))
+    let part = try #require(Topic("com.example.app.push-type.liveactivity.activity.1"))
+    #expect(part.isPart(of: topic) && part.whole == topic && topic.whole == topic)
+    for other in [
+      "com.example.app.push-type.liveactivity.", "com.example.app.push-type.liveactivity",
+      "com.example.app.push-type.liveactivityx1", "com.example.apq.push-type.liveactivity.a",
+      "com.example.app.voip.a", "com.example.app",
+    ] { #expect(Topic(other)?.isPart(of: topic) == false, "\(other)") }
+    let voip = try #require(Topic("com.example.app.voip"))
+    #expect(Topic("com.example.app.voip.a")?.isPart(of: voip) == false, "of activities only")
+    #expect(Topic("com.example.app.voip.a")?.whole.description == "com.example.app.voip.a")
+  }
 }
 
 @Suite("TopicCache") struct TopicCacheTests {

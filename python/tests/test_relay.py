@@ -2,13 +2,14 @@
 
 import asyncio
 import inspect
+import re
 import shutil
 import uuid
 from pathlib import Path
 
 import pytest
 from conftest import Running
-from pushrelay import NotMet, Phone, Refused, Relay, RelayError, _process, aio
+from pushrelay import NotMet, Phone, Push, Refused, Relay, RelayError, _process, aio
 
 SILENT = {"aps": {"content-available": 1}}
 
@@ -312,3 +313,53 @@ def test_a_relay_that_runs_is_joined_by_url_and_token(running: Running, tmp_path
         Relay.join(running.admin, "wrong", state=copy).call("GET", "/v1/clock")
     with pytest.raises(RelayError, match="admin.token cannot be read"):
         Relay.join(running.admin, state=copy)
+
+
+def test_the_eleventh_start_of_an_activity_is_dropped_and_says_why(push_relay: Relay) -> None:
+    phone = push_relay.phone("com.example.shop", simulated=True, activities=["Order"])
+    starts = push_relay.activity(phone, "Order")
+
+    def start(number: int) -> Push:
+        return push_relay.push(
+            starts,
+            {
+                "aps": {
+                    "timestamp": 1795219200 + number,
+                    "event": "start",
+                    "attributes-type": "Order",
+                    "attributes": {"order": number},
+                    "content-state": {"status": "ordered"},
+                    "alert": {"title": f"Order {number}", "body": "We have it"},
+                }
+            },
+        )
+
+    for number in range(1, 11):
+        push = start(number)
+        push_relay.wait("outcome", push)
+        assert "outcome (shown)" in push_relay.log(push)
+        phone.dismiss_activity(number)
+    eleventh = start(11)
+    push_relay.wait("outcome", eleventh)
+    why = r"not shown: push-to-start budget of com\.example\.shop is used up until [\d :-]+ "
+    assert re.search(why + r"\(policy live-activities: ours\)", push_relay.log(eleventh))
+    assert "activities" not in phone.state()
+    push_relay.advance("1h")
+    push_relay.wait("outcome", start(12))
+    shown = phone.state()["activities"]
+    assert [activity["shows"] for activity in shown] == ['{"status":"ordered"}']
+
+    # The app is run first, and then tells its server the token.
+    with pytest.raises(RelayError, match="no token activity.11"):
+        push_relay.activity(phone, 11)
+    push_relay.advance("10s")
+    update = {"timestamp": 1795230000, "event": "update", "content-state": {"status": "sent"}}
+    order = push_relay.activity(phone, 11)
+    push_relay.wait("outcome", push_relay.push(order, {"aps": update}))
+    assert phone.state()["activities"][0]["shows"] == '{"status":"sent"}'
+    phone.dismiss_activity(11)
+    with pytest.raises(Refused) as refused:
+        # The phone is telling the relay.
+        for _ in range(200):
+            push_relay.push(order, {"aps": update})
+    assert refused.value.reason == "Unregistered"

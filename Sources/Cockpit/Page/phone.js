@@ -120,8 +120,13 @@ function lockScreen(time, phone) {
 	}
 	for (const { app, badge } of phone?.apps ?? []) badges.set(app, badge || null);
 	return [h("div.screen", { role: "group", "aria-label": "Lock screen" }, h("b", hms(time, false)), h("span", day(time)),
-		[...groups.values()].slice(0, 5).map((group) => card(group, badges)), groups.size > 5 && h("small", some(groups.size - 5, "more group")), !groups.size && h("small", "Nothing on the lock screen.")),
+		phone?.activities?.map(activityCard), [...groups.values()].slice(0, 5).map((group) => card(group, badges)), groups.size > 5 && h("small", some(groups.size - 5, "more group")), !groups.size && !phone?.activities && h("small", "Nothing on the lock screen.")),
 		wakes[0] && h("ul.wakes", { "aria-label": "Woken by silent pushes" }, wakes)];
+}
+// A Live Activity, as the phone has it.
+function activityCard({ activity, app, type, shows, state, leavesAt }) {
+	const until = leavesAt ? `ended, here until ${hms(leavesAt, false)}` : state;
+	return h("p.card", h("small", h("span", shortTopic(app)), h("span", `${type}, activity ${number(activity)}`)), h("span", shows), h("small.notes", until));
 }
 function card([{ life, t, aps, payload }, ...older], badges) {
 	const { title, subtitle, body } = texts(aps.alert), badge = badges.get(life.topic), level = aps["interruption-level"];

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any
@@ -39,9 +39,19 @@ class Relay:
         return await asyncio.to_thread(self.sync.call, method, path, body)
 
     async def phone(
-        self, topic: str, name: str | None = None, *, simulated: bool = False
+        self,
+        topic: str,
+        name: str | None = None,
+        *,
+        simulated: bool = False,
+        activities: Iterable[str] = (),
     ) -> Phone:
-        return await asyncio.to_thread(self.sync.phone, topic, name, simulated=simulated)
+        return await asyncio.to_thread(
+            self.sync.phone, topic, name, simulated=simulated, activities=activities
+        )
+
+    async def activity(self, phone: Phone, which: int | str) -> Phone:
+        return await asyncio.to_thread(self.sync.activity, phone, which)
 
     async def do(self, phone: Phone, verb: str, *words: object, **members: object) -> list[str]:
         return await asyncio.to_thread(self.sync.do, phone, verb, *words, **members)

@@ -25,6 +25,9 @@ Subject = Optional[Union[Push, Phone, str]]
 # A name, or numbers: {"app": {"count": 2, "per": "1d"}}.
 Policy = Union[str, Mapping[str, object]]
 
+# Behind a bundle identifier, the topic of its Live Activities.
+_ACTIVITIES = ".push-type.liveactivity"
+
 # Happenings of a device, which have no topic.
 _OF_DEVICES = ("connected", "disconnected")
 
@@ -165,10 +168,18 @@ class Relay:
         """Asks the admin API; docs/ADMIN.md lists its routes."""
         return self._admin.call(method, path, body)
 
-    def phone(self, topic: str, name: str | None = None, *, simulated: bool = False) -> Phone:
+    def phone(
+        self,
+        topic: str,
+        name: str | None = None,
+        *,
+        simulated: bool = False,
+        activities: Iterable[str] = (),
+    ) -> Phone:
         """A phone with one app, connected.
 
-        One that is simulated has apps, a lock and a network, and does what it is told.
+        One that is simulated has apps, a lock and a network, and does what it is told. Its app
+        declares the attributes of its Live Activities.
         """
         number = next(self._numbers)
         name = name or f"phone-{number}"
@@ -177,6 +188,7 @@ class Relay:
         own = Path(self._directory.name) / f"phone-{number}"
         command = [self._executable, "device", name, "--json", "--topic", topic]
         command += [] if simulated else ["--light"]
+        command += [word for type in activities for word in ("--activity", type)]
         command += ["--state", str(own), "--ca", str(self._state / "ca.pem")]
         command += ["--device", self._device]
         key, ready = ("what", "connected") if simulated else ("type", "hello")
@@ -220,6 +232,26 @@ class Relay:
         """How a simulated phone is, as it knows itself: apps, banners, badges, budgets."""
         return dict(self.call("GET", f"/v1/devices/{phone.device}/phone"))
 
+    def activity(self, phone: Phone, which: int | str) -> Phone:
+        """Where to push for a simulated phone's Live Activities: to the token of the app's n-th, or
+        to start those with attributes of that name.
+
+        RelayError if the app's server has no such token: of an activity that a push has started the
+        app is run first, which takes some seconds of the relay's time.
+        """
+        topic = f"{phone.topic}{_ACTIVITIES}"
+        part = f"start.{which}" if isinstance(which, str) else f"activity.{which}"
+        deadline = time.monotonic() + 2
+        while True:
+            known = self.call("GET", f"/v1/devices/{phone.device}")["apps"]
+            for app in known:
+                if app["topic"] == f"{topic}.{part}":
+                    return Phone(phone.name, topic, phone.device, app["token"], self)
+            if time.monotonic() > deadline:
+                raise RelayError(f"the server of {phone.topic} has no token {part}")
+            # The phone may be telling the relay just now.
+            time.sleep(0.005)
+
     def app(self, phone: Phone, topic: str) -> Phone:
         """Another app of a phone: the same device, with the token of that app."""
         answer = self.call("PUT", f"/v1/devices/{phone.device}/apps/{quote(topic, safe='')}")
@@ -242,6 +274,8 @@ class Relay:
         seconds, or "+SECONDS" from now.
         """
         command = [self._executable, "send", "-", "--json", "--state", str(self._state)]
+        if phone.topic.endswith(_ACTIVITIES):
+            push_type = push_type or "liveactivity"
         command += ["--to", phone.token, "--topic", phone.topic, "--provider", self._provider]
         headers = {
             "push-type": push_type,

@@ -1,0 +1,381 @@
+import Primitives
+import Testing
+
+@testable import DeviceModel
+
+/// Live Activities on a phone (ActivityKit).
+@Suite struct ActivityTests {
+  private let first = ActivityID(1)
+  private let object = Array(#"{"a":1}"#.utf8)
+
+  private func bench(
+    isFrequent: Bool = false, limits: PhoneLimits = PhoneLimits(),
+    _ change: (inout AppScript) -> Void = { _ in }
+  ) -> Bench {
+    var app = AppDefinition.ordinary("com.example.shop", change)
+    app.activities = ActivityPlan(types: ["Order"], isFrequent: isFrequent)
+    return Bench([app], limits: limits)
+  }
+
+  private func start(_ id: UInt64, at seconds: Int64 = 0, app: AppID = mail) -> ActivityPush {
+    var push = ActivityPush(id: PushID(id), app: app, to: .start("Order"), .start)
+    (push.type, push.timestamp) = ("Order", seconds)
+    (push.attributes, push.content) = (object, Array(#"{"s":"ordered"}"#.utf8))
+    return push
+  }
+
+  private func update(
+    _ id: UInt64, _ status: String?, at seconds: Int64 = 1, _ deed: ActivityPush.Deed = .update,
+    of activity: ActivityID = ActivityID(1)
+  ) -> ActivityPush {
+    var push = ActivityPush(id: PushID(id), app: mail, to: .update(activity), deed)
+    push.timestamp = seconds
+    push.content = status.map { Array(#"{"s":"\#($0)"}"#.utf8) }
+    return push
+  }
+
+  private func shown(_ bench: Bench, _ id: ActivityID = ActivityID(1)) -> String? {
+    bench.phone[mail]?.live[id].map { String(decoding: $0.content, as: UTF8.self) }
+  }
+
+  private func steps(_ bench: Bench) -> [ActivityStep] {
+    bench.actions.compactMap { if case .activity(mail, let step) = $0 { step } else { nil } }
+  }
+
+  private func send(_ push: ActivityPush, _ bench: inout Bench, rides: Bool = false) {
+    bench.send(.activity(.pushed(push, rides: rides)))
+  }
+
+  private func outcome(_ push: UInt64, _ bench: Bench) -> PushOutcome? {
+    bench.reports[PushID(push)]?.last ?? nil
+  }
+
+  @Test func aStartIsShownAndRunsTheAppForItsToken() {
+    var bench = bench()
+    var push = start(1)
+    push.alert = "Ordered"
+    send(push, &bench)
+    #expect(outcome(1, bench) == .shown)
+    #expect(shown(bench) == #"{"s":"ordered"}"#)
+    #expect(bench.bannersShown.map(\.text) == ["Ordered"])
+    #expect(bench.phone.tokens(of: mail) == [.start("Order")], "the app has not read it yet")
+    bench.wait(.seconds(10))
+    #expect(bench.steps(of: mail).first == .launched(.activity))
+    #expect(bench.phone.tokens(of: mail) == [.start("Order"), .update(first)])
+    #expect(steps(bench).contains(.token(.update(first), isValid: true)))
+  }
+
+  @Test func ofASwipedAwayAppTheTokenComesWhenItIsOpened() {
+    var bench = bench()
+    bench.send(.unlocked, .appOpened(mail), .appSwipedAway(mail), .locked)
+    send(start(1), &bench)
+    bench.wait(.minutes(1))
+    #expect(outcome(1, bench) == .shown && bench.state(mail) == .forceQuit)
+    #expect(bench.phone.tokens(of: mail) == [.start("Order")])
+    bench.send(.unlocked, .appOpened(mail))
+    #expect(bench.phone.tokens(of: mail) == [.start("Order"), .update(first)])
+  }
+
+  @Test func anAppThatCrashesOverItHandsOutNoToken() {
+    var bench = bench {
+      $0.onActivity = {
+        var script = CallbackScript(); script.handler = .never; return script
+      }()
+    }
+    send(start(1), &bench)
+    bench.wait(.minutes(2))
+    #expect(bench.state(mail) == .notRunning)
+    #expect(bench.phone.tokens(of: mail) == [.start("Order")])
+  }
+
+  @Test func byBroadcastThereIsNoToken() {
+    var bench = bench()
+    var push = start(1)
+    push.hasChannel = true
+    send(push, &bench)
+    bench.wait(.minutes(1))
+    #expect(bench.phone.tokens(of: mail) == [.start("Order")])
+    #expect(bench.state(mail) == .notRunning)
+  }
+
+  @Test func anAppStartsOneInTheForegroundOnly() {
+    var bench = bench()
+    let event = PhoneEvent.activity(
+      .started(mail, type: "Order", attributes: object, content: object))
+    bench.send(event)
+    #expect(bench.actions == [.ignored(.notInForeground)])
+    bench.send(.unlocked, .appOpened(mail), event)
+    #expect(bench.phone.tokens(of: mail) == [.start("Order"), .update(first)], "at once")
+    for _ in 0..<5 { bench.send(event) }
+    #expect(bench.phone[mail]?.live.activities.count == 5)
+    #expect(bench.actions.last == .ignored(.limitReached))
+  }
+
+  @Test func whatIsWrongWithAPushIsSaid() {
+    var lacking = [start(1), start(2), start(3), start(4), start(5), start(6)]
+    lacking[0].deed = nil
+    lacking[1].timestamp = nil
+    lacking[2].type = nil
+    lacking[3].attributes = nil
+    lacking[4].content = nil
+    lacking[5].type = "Match"
+    let refusals: [ActivityRefusal] = [
+      .lacks("event"), .lacks("timestamp"), .lacks("attributes-type"), .lacks("attributes"),
+      .lacks("content-state"), .unknownType("Match"),
+    ]
+    var bench = bench()
+    for (push, refusal) in zip(lacking, refusals) {
+      send(push, &bench)
+      #expect(outcome(push.id.number, bench) == .notShown(refusal))
+    }
+    #expect(bench.phone[mail]?.live.activities == [])
+    var wrong = update(7, "packed")
+    wrong.address = .start("Order")
+    send(wrong, &bench)
+    #expect(outcome(7, bench) == .notShown(.wrongToken))
+    send(update(8, "packed"), &bench)
+    #expect(outcome(8, bench) == .notShown(.unknownActivity))
+    send(start(9), &bench)
+    send(update(10, nil), &bench)
+    #expect(outcome(10, bench) == .notShown(.lacks("content-state")))
+  }
+
+  @Test func theEleventhStartIsDroppedUntilTheBudgetIsBack() {
+    var limits = PhoneLimits()
+    limits.activities = 20
+    var bench = bench(limits: limits)
+    for id in 1...11 { send(start(UInt64(id)), &bench) }
+    let until = Bench.start + .minutes(6)
+    #expect((1...10).allSatisfy { outcome($0, bench) == .shown })
+    #expect(outcome(11, bench) == .notShown(.startBudget(until: until)))
+    #expect(bench.phone.activityBudgets(of: mail).starts == 0)
+    bench.wait(.minutes(6))
+    send(start(12), &bench)
+    #expect(outcome(12, bench) == .shown)
+  }
+
+  @Test(arguments: [(false, true, 15), (true, true, 60), (true, false, 15)])
+  func updatesOfPriorityTenHaveABudget(isFrequent: Bool, isAllowed: Bool, count: Int) {
+    var bench = bench(isFrequent: isFrequent)
+    if !isAllowed { bench.send(.activity(.frequentAllowed(mail, isOn: false))) }
+    send(start(1), &bench)
+    for id in 0..<count { send(update(UInt64(100 + id), "\(id)"), &bench) }
+    send(update(900, "over"), &bench)
+    guard case .notShown(.updateBudget)? = outcome(900, bench) else {
+      return #expect(Bool(false), "\(String(describing: outcome(900, bench)))")
+    }
+    #expect(shown(bench) == #"{"s":"\#(count - 1)"}"#, "it shows what it did")
+    var soft = update(901, "soft")
+    soft.isUrgent = false
+    send(soft, &bench)
+    #expect(outcome(901, bench) == .shown, "priority 5 has none")
+    send(update(902, "done", .end), &bench)
+    #expect(outcome(902, bench) == .shown, "an end is not held back")
+    #expect(bench.phone[mail]?.live[first]?.state == .ended)
+  }
+
+  @Test func priorityFiveWaitsForWhatWakesThePhoneMergedToTheNewest() {
+    var bench = bench()
+    send(start(1), &bench)
+    bench.wait(.minutes(5))
+    #expect(bench.phone.wakefulness == .asleep)
+    bench.clear()
+    for id in 2...3 {
+      var push = update(UInt64(id), "soft \(id)", at: Int64(id))
+      push.isUrgent = false
+      send(push, &bench)
+    }
+    #expect(bench.phone.wakefulness == .asleep)
+    #expect(outcome(2, bench) == .notShown(.replaced(by: PushID(3))))
+    #expect(bench.reports[PushID(3)] == nil)
+    #expect(bench.actions.contains(.decision(mail, PushID(3), .waits(.nextWake, until: nil))))
+    bench.send(.linkHeard)
+    #expect(outcome(3, bench) == .shown)
+    #expect(shown(bench) == #"{"s":"soft 3"}"#)
+    bench.wait(.minutes(5))
+    var push = update(4, "soft 4", at: 4)
+    push.isUrgent = false
+    send(push, &bench, rides: true)
+    #expect(outcome(4, bench) == .shown, "with something else it comes at once")
+  }
+
+  @Test func priorityFiveIsNotKeptForOneThatHasEnded() {
+    var bench = bench()
+    send(start(1), &bench)
+    send(update(2, "done", .end), &bench)
+    bench.wait(.minutes(5))
+    var push = update(3, "soft", at: 3)
+    push.isUrgent = false
+    send(push, &bench)
+    #expect(bench.phone.wakefulness == .asleep)
+    #expect(outcome(3, bench) == .notShown(.hasEnded))
+  }
+
+  @Test func timestampsThatGoBackAreIgnored() {
+    var bench = bench()
+    send(start(1, at: 100), &bench)
+    send(update(2, "new", at: 200), &bench)
+    send(update(3, "old", at: 199), &bench)
+    send(update(4, "same second", at: 200), &bench)
+    #expect(outcome(3, bench) == .notShown(.outdated))
+    #expect(shown(bench) == #"{"s":"same second"}"#)
+  }
+
+  @Test func aStaleOneIsActiveAgainWithTheNextUpdate() {
+    var bench = bench()
+    send(start(1), &bench)
+    var push = update(2, "packed")
+    push.staleAt = bench.now + .minutes(30)
+    send(push, &bench)
+    bench.wait(.minutes(29))
+    #expect(bench.phone[mail]?.live[first]?.state == .active)
+    bench.wait(.minutes(1))
+    #expect(bench.phone[mail]?.live[first]?.state == .stale)
+    #expect(
+      bench.effects.contains {
+        $0.at == push.staleAt && $0.action == .activity(mail, .stale(first))
+      })
+    send(update(3, "sent", at: 2), &bench)
+    #expect(bench.phone[mail]?.live[first]?.state == .active)
+  }
+
+  @Test(arguments: [(nil, 4), (1, 1), (9, 4), (-1, 0)] as [(Int64?, Int64)])
+  func anEndStaysAtMostFourHours(wanted: Int64?, hours: Int64) {
+    var bench = bench()
+    send(start(1), &bench)
+    bench.wait(.minutes(1))
+    var push = update(2, "done", .end)
+    push.leavesAt = wanted.map { bench.now + .hours($0) }
+    let ended = bench.now
+    send(push, &bench)
+    #expect(bench.phone.tokens(of: mail) == [.start("Order")])
+    send(update(3, "after", at: 9), &bench)
+    #expect(outcome(3, bench) == .notShown(hours == 0 ? .unknownActivity : .hasEnded))
+    bench.wait(.hours(5))
+    let left = bench.moment { $0 == .activity(mail, .left(first)) }
+    #expect(left == ended + .hours(hours))
+    #expect(bench.phone[mail]?.live.activities == [])
+  }
+
+  @Test func itEndsByItselfAfterEightHoursAndLeavesAfterTwelve() {
+    var bench = bench()
+    send(start(1), &bench)
+    bench.wait(.hours(13))
+    let ended = bench.moment {
+      if case .activity(mail, .ended) = $0 { true } else { false }
+    }
+    #expect(ended == Bench.start + .hours(8))
+    #expect(bench.moment { $0 == .activity(mail, .left(first)) } == Bench.start + .hours(12))
+  }
+
+  @Test func switchedOffAllTokensAndActivitiesGo() {
+    for event in [ActivityEvent.allowed(nil, isOn: false), .allowed(mail, isOn: false)] {
+      var bench = bench()
+      send(start(1), &bench)
+      bench.wait(.seconds(10))
+      bench.send(.activity(event))
+      #expect(bench.phone.tokens(of: mail) == [] && bench.phone[mail]?.live.activities == [])
+      let gone = steps(bench).filter { if case .token(_, false) = $0 { true } else { false } }
+      #expect(gone.count == 2)
+      send(start(2), &bench)
+      #expect(
+        outcome(2, bench) == .notShown(event == .allowed(nil, isOn: false) ? .offForAll : .off))
+      bench.send(.activity(event))
+      #expect(bench.actions.last == .ignored(.alreadySo))
+    }
+    var bench = bench()
+    bench.send(.activity(.allowed(nil, isOn: false)), .activity(.allowed(nil, isOn: true)))
+    #expect(bench.phone.tokens(of: mail) == [.start("Order")])
+  }
+
+  @Test func theAppUpdatesAndEndsAndItsUserSwipesAway() {
+    var bench = bench()
+    send(start(1), &bench)
+    bench.send(.activity(.updated(mail, first, content: object)))
+    #expect(shown(bench) == #"{"a":1}"#, "it runs for the token")
+    bench.send(.activity(.ended(mail, first, content: nil)))
+    #expect(bench.phone[mail]?.live[first]?.state == .ended)
+    bench.send(.activity(.swipedAway(mail, first)))
+    #expect(bench.phone[mail]?.live.activities == [])
+    bench.send(.activity(.swipedAway(mail, first)))
+    #expect(bench.actions.last == .ignored(.unknownActivity))
+    bench.wait(.minutes(1))
+    bench.send(.activity(.updated(mail, first, content: object)))
+    #expect(bench.actions.last == .ignored(.notRunning))
+    bench.send(.activity(.allowed(AppID(7), isOn: true)))
+    #expect(bench.actions.last == .ignored(.unknownApp))
+  }
+
+  @Test func aTokenMayChange() {
+    var bench = bench()
+    send(start(1), &bench)
+    bench.send(.activity(.renewed(mail, first)))
+    #expect(bench.actions.last == .ignored(.notAllowed), "there is none yet")
+    bench.wait(.seconds(10))
+    bench.clear()
+    bench.send(.activity(.renewed(mail, first)))
+    #expect(
+      steps(bench) == [
+        .token(.update(first), isValid: false), .token(.update(first), isValid: true),
+      ])
+  }
+
+  @Test func uninstalledNothingIsLeftAndNumbersGoOn() {
+    var bench = bench()
+    send(start(1), &bench)
+    bench.wait(.seconds(10))
+    bench.send(.appUninstalled(mail))
+    #expect(bench.phone.tokens(of: mail) == [] && bench.phone[mail]?.live.activities == [])
+    send(start(2), &bench)
+    #expect(outcome(2, bench) == .notLaunched(.notInstalled))
+    var app = AppDefinition.ordinary("com.example.shop")
+    app.activities = ActivityPlan(types: ["Order"])
+    bench.send(.appInstalled(app))
+    send(start(3), &bench)
+    #expect(bench.phone[mail]?.live.activities.map(\.id) == [ActivityID(2)])
+  }
+
+  @Test func aPowerCutLeavesThemWhatWaitsToo() throws {
+    var bench = bench()
+    send(start(1), &bench)
+    bench.wait(.minutes(5))
+    var push = update(2, "soft", at: 5)
+    push.isUrgent = false
+    send(push, &bench)
+    try bench.powerCut(.hours(1))
+    #expect(outcome(2, bench) == .shown, "switching on wakes it")
+    #expect(shown(bench) == #"{"s":"soft"}"#)
+    bench.wait(.hours(7))
+    #expect(bench.phone[mail]?.live[first]?.state == .ended, "its eight hours go on")
+  }
+
+  @Test func partsOfTopicsAreReadAsWritten() {
+    for address in [ActivityAddress.start("Order"), .start("a.B"), .update(ActivityID(12))] {
+      #expect(ActivityAddress(part: address.part) == address)
+    }
+    for part in ["", "start", "activity.x", "activity.-1", "other.1"] {
+      #expect(ActivityAddress(part: part) == nil, "\(part)")
+    }
+    for (name, isFine) in [
+      ("Order", true), ("A.B_2", true), ("", false), ("a b", false), ("ä", false),
+    ] {
+      #expect(ActivityPlan.isType(name) == isFine, "\(name)")
+    }
+  }
+
+  @Test func everyRefusalSaysItsReasonInTheSpaceThereIs() {
+    let app = String(repeating: "a", count: 60)
+    let type = String(repeating: "T", count: 64)
+    let all: [ActivityRefusal] = [
+      .startBudget(until: .endOfCalendar), .updateBudget(until: .endOfCalendar), .tooMany(5), .off,
+      .offForAll, .lacks("attributes-type"), .wrongToken, .unknownType(type), .unknownActivity,
+      .hasEnded, .outdated, .replaced(by: PushID(.max)),
+    ]
+    let texts = all.map { refusal in
+      refusal.words(app, time: \.iso8601) { "\($0.number)" }
+    }
+    #expect(Set(texts).count == all.count)
+    #expect(texts.allSatisfy { !$0.isEmpty && $0.utf8.count <= 200 })
+    #expect(texts[0].hasSuffix("(policy live-activities: ours)"))
+  }
+}
