@@ -3,8 +3,8 @@ import FoundationEssentials
 import Logging
 import Primitives
 import ProviderCredentials
-import RelayServer
 import RelayCore
+import RelayServer
 import RelaySetup
 import Synchronization
 
