@@ -23,6 +23,7 @@ package final class Relay: Service {
     /// nil when they are not configured.
     package var legacy: RelayConfiguration.Endpoint?
     package var feedback: RelayConfiguration.Endpoint?
+    package var channels: RelayConfiguration.Endpoint?
   }
 
   let configuration: RelayConfiguration
@@ -55,6 +56,7 @@ package final class Relay: Service {
     descriptors = Descriptors(logger)
     var settings = try ServerSettings(configuration, onLife: onLife)
     settings.findLife = { [inbox] in await inbox.life(of: $0).value }
+    if configuration.channels != nil { settings.channels = Channels(inbox) }
     self.settings = settings
     recordings = Recordings(state: configuration.state, inbox: inbox, logger: logger)
     feeds = FeedHolder(inbox)
@@ -67,6 +69,7 @@ package final class Relay: Service {
     let endpoints = [
       ("provider", configuration.provider), ("device", configuration.device),
       ("legacy", configuration.legacy), ("feedback", configuration.feedback),
+      ("channels", configuration.channels),
       ("admin", configuration.admin),
     ]
     for case (let key, let endpoint?) in endpoints where endpoint.port != 0 {
@@ -202,6 +205,9 @@ package final class Relay: Service {
     if let feedback = configuration.feedback {
       addresses.feedback = try await open(feedback, .feedback)
     }
+    if let channels = configuration.channels {
+      addresses.channels = try await open(channels, .channels)
+    }
     return addresses
   }
 
@@ -298,6 +304,7 @@ package final class Relay: Service {
     ]
     if let legacy = addresses.legacy { metadata["legacy"] = "\(legacy)" }
     if let feedback = addresses.feedback { metadata["feedback"] = "\(feedback)" }
+    if let channels = addresses.channels { metadata["channels"] = "\(channels)" }
     logger.info("listening", metadata: metadata)
     descriptors.raise()
     for notice in configuration.notices { logger.log(level: notice.level, "\(notice.text)") }

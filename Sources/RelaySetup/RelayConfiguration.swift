@@ -124,6 +124,8 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// Listeners of the binary provider API and its feedback service; nil for none.
   package var legacy: Endpoint?
   package var feedback: Endpoint?
+  /// Listener of the management of broadcast channels; nil for none, and no channels.
+  package var channels: Endpoint?
   /// More host names for the admin listener.
   package var adminHosts: [String] = []
   /// True if metrics are counted per topic.
@@ -167,7 +169,9 @@ package struct RelayConfiguration: Equatable, Sendable {
   }
 
   /// All listeners except the admin API.
-  package var endpoints: [Endpoint] { [provider, device] + [legacy, feedback].compactMap(\.self) }
+  package var endpoints: [Endpoint] {
+    [provider, device] + [legacy, feedback, channels].compactMap(\.self)
+  }
 
   /// Warnings for the log at the start: settings that may not be intended.
   package var notices: [(level: Logger.Level, text: String)] {
@@ -221,6 +225,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     device = try reader.endpoint("device", device)
     legacy = try reader.optionalEndpoint("legacy")
     feedback = try reader.optionalEndpoint("feedback")
+    channels = try reader.optionalEndpoint("channels")
     admin = try reader.optionalEndpoint("admin")
     adminHosts = try reader.text("adminHosts", "").split(separator: ",").map(String.init)
     metricsTopics = try reader.flag("metricsTopics", metricsTopics)
@@ -283,6 +288,12 @@ package struct RelayConfiguration: Equatable, Sendable {
 
   private func checkCombinations() throws(ReadingError) {
     try checkCluster()
+    if let channels, channels.port != 0, [legacy, feedback].contains(where: { $0 == channels }) {
+      throw ReadingError(
+        key: "channels",
+        description: "\(channels) is the binary API's already: channel management and the API of "
+          + "2013 both have the ports 2195 and 2196 at Apple; give one of them another")
+    }
     guard !plaintext || auth == .none || legacy == nil && feedback == nil else {
       throw ReadingError(
         key: legacy == nil ? "feedback" : "legacy",
@@ -315,6 +326,9 @@ package struct RelayConfiguration: Equatable, Sendable {
     guard natsCertificate.isEmpty == natsKey.isEmpty else {
       throw fail("natsKey", "natsCertificate and natsKey go together")
     }
+    guard channels == nil else {
+      throw fail("channels", "a cluster has no broadcast channels: channels needs another store")
+    }
     guard lease >= .seconds(1) else { throw fail("lease", "lease must be 1 second or more") }
     guard clock == .system else {
       throw fail("clock", "clock virtual needs store sqlite or memory")
@@ -323,7 +337,8 @@ package struct RelayConfiguration: Equatable, Sendable {
 
   /// All keys allowed in a file; others are refused as misspelled.
   package static let keys = [
-    "state", "profile", "provider", "device", "legacy", "feedback", "admin", "adminHosts",
+    "state", "profile", "provider", "device", "legacy", "feedback", "channels", "admin",
+    "adminHosts",
     "metricsTopics", "plaintext",
     "store", "linger",
     "logNotifications",

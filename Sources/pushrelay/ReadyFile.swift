@@ -24,6 +24,7 @@ struct ReadyFile: Codable {
   let device: String
   private let binary: String?
   private let feedback: String?
+  private let channels: String?
   /// The URL of the page.
   let admin: String?
   private let socket: String?
@@ -43,6 +44,7 @@ struct ReadyFile: Codable {
     device = Self.reachable(addresses.device)
     binary = addresses.legacy.map(Self.reachable)
     feedback = addresses.feedback.map(Self.reachable)
+    channels = addresses.channels.map(Self.reachable)
     self.admin = admin.map { "http://\(Self.reachable($0))" }
     let state = configuration.state
     // A reader may be in another directory.

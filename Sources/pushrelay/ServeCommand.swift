@@ -51,6 +51,8 @@ struct ServeCommand: AsyncParsableCommand {
   var legacy: String?
   @Option(help: "HOST:PORT for the feedback service of that (default: none).")
   var feedback: String?
+  @Option(help: "HOST:PORT for the management of broadcast channels (default: none, no channels).")
+  var channels: String?
   @Flag(help: "HTTP/2 without TLS, by prior knowledge.")
   var plaintext = false
   @Option(help: "HOST:PORT for the admin API and its page (default: only admin.sock).")
@@ -153,6 +155,7 @@ struct ServeCommand: AsyncParsableCommand {
       "auth": auth, "policy": policy, "logLevel": logLevel, "clock": clock, "at": at,
       "admin": admin,
       "record": record, "recordPayloads": recordPayloads, "legacy": legacy, "feedback": feedback,
+      "channels": channels,
       "redact": redact, "node": node, "natsMonitor": natsMonitor,
     ].merging(engine.texts) { $1 }
     var contents = texts.compactMapValues { $0.map { ConfigContent.string($0) } }
@@ -169,6 +172,7 @@ struct ServeCommand: AsyncParsableCommand {
     var line = "ready provider=\(addresses.provider) device=\(addresses.device)"
     if let legacy = addresses.legacy { line += " legacy=\(legacy)" }
     if let feedback = addresses.feedback { line += " feedback=\(feedback)" }
+    if let channels = addresses.channels { line += " channels=\(channels)" }
     return line
   }
 
