@@ -21,6 +21,8 @@ package struct ChannelRegistry: Sendable {
 
   private var channels: [ChannelID: Channel] = [:]
   private var counts: [Topic: Int] = [:]
+  /// Accepted broadcasts of this run, also on channels that are gone.
+  package private(set) var published = 0
   /// Of the last broadcast.
   private var lastNumber: UInt64 = 0
   /// The most of an app, and of the relay.
@@ -107,6 +109,7 @@ package struct ChannelRegistry: Sendable {
   package mutating func accept(_ broadcast: Broadcast) throws(ChannelRefusal) {
     guard channels[broadcast.channel] != nil else { throw .channelNotRegistered }
     channels[broadcast.channel]?.published += 1
+    published += 1
   }
 
   private mutating func insert(_ channel: Channel) {

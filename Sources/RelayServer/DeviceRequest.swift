@@ -153,8 +153,7 @@ struct DeviceRequest {
     guard let topic = Topic(parts[5]) else { throw .badTopic }
     if parts.count == 8 {
       guard parts[6] == "channels" else { throw .notFound }
-      let text = String(parts[7]).removingPercentEncoding ?? ""
-      guard let channel = ChannelID(text) else { throw .badChannel }
+      guard let channel = ChannelID(parts[7]) else { throw .badChannel }
       switch method {
       case "PUT": return .subscribe(device, topic, channel)
       case "DELETE": return .unsubscribe(device, topic, channel)

@@ -24,7 +24,7 @@ struct ReadyFile: Codable {
   let device: String
   private let binary: String?
   private let feedback: String?
-  private let channels: String?
+  let channels: String?
   /// The URL of the page.
   let admin: String?
   private let socket: String?

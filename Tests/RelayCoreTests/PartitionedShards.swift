@@ -131,11 +131,14 @@ struct PartitionedShards {
           switch record.content {
           case .accepted(let notification, _), .forwarded(let notification, _, _):
             notifications[record.sequence] = notification.uniqueID
-          case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .spent: break
+          case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .subscribed,
+            .unsubscribed, .spent:
+            break
           }
           record.sequence = 0
           outcomes.append(.effect(.persist(record)))
-        case .respond, .answer, .hello, .send, .sendEmpty, .sendKeepAlive, .checkQueue, .close,
+        case .respond, .answer, .hello, .send, .sendBroadcast, .sendEmpty, .sendKeepAlive,
+          .checkQueue, .close,
           .log:
           outcomes.append(.effect(effect))
         }

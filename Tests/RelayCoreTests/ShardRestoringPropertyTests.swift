@@ -117,7 +117,7 @@ import Testing
     return switch event {
     case .journal(.persisted): .journal(.persisted(through: end))
     case .journal(.persistFailed): .journal(.persistFailed(through: end))
-    case .submitted, .asked, .stream, .journal, .alias, .operated, .clock: event
+    case .submitted, .asked, .stream, .journal, .alias, .broadcast, .operated, .clock: event
     }
   }
 

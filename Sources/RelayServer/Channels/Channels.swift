@@ -1,3 +1,4 @@
+package import AdminAPI
 package import Primitives
 package import RelayCore
 import RelayStore
@@ -35,7 +36,9 @@ package actor Channels {
   /// Whether an app may subscribe to it.
   func has(_ id: ChannelID, for bundle: Topic) -> Bool { registry[id]?.bundle == bundle }
 
-  package func channels(of bundle: Topic?) -> [ChannelRegistry.Channel] {
+  var totals: (channels: Int, published: Int) { (registry.count, registry.published) }
+
+  func channels(of bundle: Topic?) -> [ChannelRegistry.Channel] {
     registry.channels(of: bundle)
   }
 
@@ -109,5 +112,23 @@ package actor Channels {
 
 extension Relay {
   /// nil for a relay without channels.
-  package var channels: Channels? { settings.channels }
+  var channels: Channels? { settings.channels }
+
+  /// The oldest channels of an app, or of all.
+  package func channels(of bundle: Topic?, limit: Int) async -> ChannelList {
+    let all = await channels?.channels(of: bundle) ?? []
+    let counts = await inbox.loops?.onEach { $0.core.shard.channelCounts } ?? []
+    let found = all.prefix(limit).map { channel in
+      let parts = counts.compactMap { $0[channel.id] }
+      return ChannelList.Channel(
+        channel, subscribers: parts.reduce(0) { $0 + $1.subscribers },
+        delivered: parts.reduce(0) { $0 + $1.delivered })
+    }
+    return ChannelList(channels: found, count: all.count)
+  }
+
+  /// Channels, and broadcasts that were accepted in this run.
+  package func channelTotals() async -> (channels: Int, published: Int) {
+    await channels?.totals ?? (0, 0)
+  }
 }
