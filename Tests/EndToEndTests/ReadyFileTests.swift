@@ -50,7 +50,8 @@ import Testing
 
   @Test func itSaysWhereTheRelayIsWhileItListens() async throws {
     let arguments = [
-      "--admin", "127.0.0.1:0", "--legacy", "127.0.0.1:0", "--feedback", "127.0.0.1:0", "--clock",
+      "--admin", "127.0.0.1:0", "--legacy", "127.0.0.1:0", "--feedback", "127.0.0.1:0",
+      "--channels", "127.0.0.1:0", "--clock",
       "virtual",
     ]
     try await RelayProcess.run(RelaySetup(arguments: arguments)) { relay in

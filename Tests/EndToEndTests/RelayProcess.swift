@@ -43,6 +43,8 @@ struct RelayProcess: Sendable {
   /// Where the binary provider API and its feedback service listen; empty for nowhere.
   let legacy: String
   let feedback: String
+  /// Where channels are managed; empty for nowhere.
+  let channels: String
   let plaintext: Bool
   let processID: Int32
   /// Sends SIGTERM.
@@ -51,6 +53,7 @@ struct RelayProcess: Sendable {
   var certificateAuthority: String { state + "/ca.pem" }
   private var scheme: String { plaintext ? "http" : "https" }
   var providerURL: String { "\(scheme)://\(provider)" }
+  var channelsURL: String { "\(scheme)://\(channels)" }
   var deviceURL: String { "\(scheme)://\(device)" }
 
   /// Runs `pushrelay` with this relay's state.
@@ -149,6 +152,7 @@ struct RelayProcess: Sendable {
     admin = valueOrNothing("admin")
     legacy = valueOrNothing("legacy")
     feedback = valueOrNothing("feedback")
+    channels = valueOrNothing("channels")
     self.plaintext = plaintext
     self.processID = processID
     self.terminate = terminate

@@ -34,6 +34,11 @@ struct ChannelExchanges {
 
   func has(_ stream: StreamID) -> Bool { exchanges[stream] != nil }
 
+  /// What is wrong with a request's head.
+  func refusal(of stream: StreamID) -> ChannelRefusal? {
+    if case .refused(let refusal) = exchanges[stream]?.stage { refusal } else { nil }
+  }
+
   /// - Parameter problem: of the credentials; checked after path, method and id.
   mutating func begin(
     _ stream: StreamID, _ request: ChannelRequest, isManagement: Bool, isDraining: Bool,
