@@ -135,7 +135,58 @@ import Testing
     broadcast("no app", path: "/4/broadcasts/apps/", .failure(.badPath)),
   ]
 
-  @Test(arguments: management + broadcasts) func aRequestIsReadAsDocumented(_ sample: Case) {
+  private static let requestID = "2fe2d6f8-4e5b-4c3f-8d79-1a9f4e5c1b11"
+  private static let requestIDFields = ["apns-request-id": requestID]
+
+  /// As the sources of clients send them: jchambers/pushy (`ApnsChannelManagementClient`),
+  /// parse-community/node-apn (`lib/provider.js`, `lib/notification/index.js`) and
+  /// swift-server-community/APNSwift (`APNSBroadcastClient`).
+  private static let clients: [Case] = [
+    Case(
+      name: "pushy, create", method: "POST", fields: requestIDFields, body: configuration,
+      outcome: .success(.create(.mostRecent))),
+    Case(
+      name: "pushy, read", fields: withID.merging(requestIDFields) { $1 },
+      outcome: .success(.read(ChannelID(id)!))),
+    Case(
+      name: "pushy, delete", method: "DELETE", fields: withID.merging(requestIDFields) { $1 },
+      outcome: .success(.delete(ChannelID(id)!))),
+    Case(
+      name: "pushy, list", path: "/1/apps/com.example.app/all-channels", fields: requestIDFields,
+      outcome: .success(.list)),
+    // It writes the push type in lower case, and a body with every request.
+    Case(
+      name: "node-apn, create", method: "POST", fields: requestIDFields,
+      body: #"{"message-storage-policy":1,"push-type":"liveactivity"}"#,
+      outcome: .success(.create(.mostRecent))),
+    Case(
+      name: "node-apn, read", fields: withID, body: "{}", outcome: .success(.read(ChannelID(id)!))),
+    Case(
+      name: "node-apn, delete", method: "DELETE", fields: withID, body: "{}",
+      outcome: .success(.delete(ChannelID(id)!))),
+    Case(
+      name: "node-apn, list", path: "/1/apps/com.example.app/all-channels", body: "{}",
+      outcome: .success(.list)),
+    // Priority 10 and an expiration that was not set are left out; a topic that was set is not.
+    broadcast(
+      "node-apn, broadcast",
+      [
+        "apns-expiration": nil, "apns-priority": nil, "apns-request-id": requestID,
+        "apns-topic": "com.example.app.push-type.liveactivity",
+      ], publish()),
+    Case(
+      name: "APNSwift, create", method: "POST",
+      fields: ["content-type": "application/json", "user-agent": "APNS/swift-nio"],
+      body: #"{"push-type":"LiveActivity","message-storage-policy":0}"#,
+      outcome: .success(.create(.nothing))),
+    Case(
+      name: "APNSwift, delete", method: "DELETE", fields: withID.merging(requestIDFields) { $1 },
+      outcome: .success(.delete(ChannelID(id)!))),
+  ]
+
+  @Test(arguments: management + broadcasts + clients) func aRequestIsReadAsDocumented(
+    _ sample: Case
+  ) {
     let found: Result<ChannelWish, ChannelRefusal>
     do throws(ChannelRefusal) {
       found = .success(try sample.read())
