@@ -34,7 +34,7 @@ import Testing
   }
 
   private static func broadcast(
-    _ name: String, _ changes: [String: String?] = [:], body: String = update,
+    _ name: String, with changes: [String: String?] = [:], body: String = update,
     path: String = "/4/broadcasts/apps/com.example.app", method: String = "POST",
     isStrict: Bool = false, _ outcome: Result<ChannelWish, ChannelRefusal>
   ) -> Case {
@@ -107,27 +107,28 @@ import Testing
 
   private static let broadcasts: [Case] = [
     broadcast("broadcast", publish()),
-    broadcast("priority 1", ["apns-priority": "1"], publish(.powerFirst)),
-    broadcast("no priority", ["apns-priority": nil], publish()),
-    broadcast("expires", ["apns-expiration": "1790000000"], publish(.immediate, 1_790_000_000)),
-    broadcast("topic is ignored", ["apns-topic": "x y"], publish()),
-    broadcast("no expiration", ["apns-expiration": nil], publish()),
+    broadcast("priority 1", with: ["apns-priority": "1"], publish(.powerFirst)),
+    broadcast("no priority", with: ["apns-priority": nil], publish()),
     broadcast(
-      "no expiration, strict", ["apns-expiration": nil], isStrict: true,
+      "expires", with: ["apns-expiration": "1790000000"], publish(.immediate, 1_790_000_000)),
+    broadcast("topic is ignored", with: ["apns-topic": "x y"], publish()),
+    broadcast("no expiration", with: ["apns-expiration": nil], publish()),
+    broadcast(
+      "no expiration, strict", with: ["apns-expiration": nil], isStrict: true,
       .failure(.badExpirationDate)),
-    broadcast("expiration", ["apns-expiration": "soon"], .failure(.badExpirationDate)),
-    broadcast("priority", ["apns-priority": "7"], .failure(.badPriority)),
-    broadcast("no type", ["apns-push-type": nil], .failure(.missingPushType)),
-    broadcast("type", ["apns-push-type": "alert"], .failure(.invalidPushType)),
-    broadcast("no channel", ["apns-channel-id": nil], .failure(.missingChannelID)),
-    broadcast("channel", ["apns-channel-id": "?"], .failure(.badChannelID)),
+    broadcast("expiration", with: ["apns-expiration": "soon"], .failure(.badExpirationDate)),
+    broadcast("priority", with: ["apns-priority": "7"], .failure(.badPriority)),
+    broadcast("no type", with: ["apns-push-type": nil], .failure(.missingPushType)),
+    broadcast("type", with: ["apns-push-type": "alert"], .failure(.invalidPushType)),
+    broadcast("no channel", with: ["apns-channel-id": nil], .failure(.missingChannelID)),
+    broadcast("channel", with: ["apns-channel-id": "?"], .failure(.badChannelID)),
     broadcast("no payload", body: "", .failure(.payloadEmpty)),
     broadcast("no JSON", body: "{", .failure(.badRequestPayload)),
     broadcast("start", body: #"{"aps":{"event":"start"}}"#, .failure(.badRequestPayload)),
     broadcast(
       "too large", body: String(repeating: "x", count: Limits.broadcastPayloadBytes + 1),
       .failure(.payloadTooLarge)),
-    broadcast("id", ["apns-request-id": "x"], .failure(.badMessageID)),
+    broadcast("id", with: ["apns-request-id": "x"], .failure(.badMessageID)),
     broadcast("get", method: "GET", .failure(.methodNotAllowed)),
     broadcast(
       "suffix", path: "/4/broadcasts/apps/com.example.app.push-type.liveactivity",
@@ -170,7 +171,7 @@ import Testing
     // Priority 10 and an expiration that was not set are left out; a topic that was set is not.
     broadcast(
       "node-apn, broadcast",
-      [
+      with: [
         "apns-expiration": nil, "apns-priority": nil, "apns-request-id": requestID,
         "apns-topic": "com.example.app.push-type.liveactivity",
       ], publish()),

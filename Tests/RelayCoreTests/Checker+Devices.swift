@@ -7,7 +7,7 @@ extension Checker {
   /// Notes what the shard wants written; from then on it counts for the shard.
   mutating func note(_ content: JournalRecord.Content, _ sequence: UInt64) {
     switch content {
-    case .accepted, .forwarded, .granted, .released, .forgotten: break
+    case .accepted, .forwarded, .granted, .released, .forgotten, .subscribed, .unsubscribed: break
     case .enrolled(let device, _): enrolments[device] = false
     case .registered(let device, let topic, let token, _):
       if case .journal(.persistFailed) = eventAtHand {

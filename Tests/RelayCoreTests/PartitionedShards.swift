@@ -47,7 +47,7 @@ struct PartitionedShards {
     case .alias, .journal, .operated(.faulted):
       // What shards tell each other they tell each other here, too.
       break
-    case .operated, .clock:
+    case .operated, .broadcast, .clock:
       for shard in shards.indices { handle(event, on: shard, &outcomes) }
     case .submitted(let notification, _):
       handle(event, key: notification.token.routingKey, &outcomes)
@@ -94,7 +94,7 @@ struct PartitionedShards {
       case .notification(let notification, let sequence, _),
         .forwarded(let notification, _, let sequence, _):
         notifications[sequence] = notification.uniqueID
-      case .device, .app, .spent, .alias, .gone: break
+      case .device, .app, .spent, .subscription, .alias, .gone: break
       }
       handle(.journal(.restored(record)), key: record.routingKey, &outcomes)
     }

@@ -87,7 +87,7 @@ struct LoadCommand: AsyncParsableCommand {
           throw CommandError("only \(await tally.listening) of \(devices) phones could connect")
         }
       }
-      if !json {
+      if !json || broadcaster != nil {
         Console.log("\(devices) phones listen; pushing \(rate) a second for \(seconds) s")
       }
       let begin = ContinuousClock.now
