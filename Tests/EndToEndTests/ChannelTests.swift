@@ -83,7 +83,10 @@ import Testing
 
   /// Of those that are not here, `FeatureNotEnabled` is below, `CannotCreateChannelConfig` takes
   /// 10,000 channels (`ChannelRegistryTests`), the two of 503 are in `ChannelExchangesTests`.
-  private static let causes: [ChannelRefusal: [Cause]] = [
+  private static let causes: [ChannelRefusal: [Cause]] =
+    idCauses.merging(contentCauses) { $0 + $1 }.merging(credentialCauses) { $0 + $1 }
+
+  private static let idCauses: [ChannelRefusal: [Cause]] = [
     .missingChannelID: [
       field("apns-channel-id", nil), { [$0.manage("GET") { $0.fields["apns-channel-id"] = nil }] },
     ],
@@ -96,6 +99,9 @@ import Testing
     .badRequestPayload: [
       create("[]"), one { $0.body = "x" }, one { $0.body = #"{"aps":{"event":"start"}}"# },
     ],
+  ]
+
+  private static let contentCauses: [ChannelRefusal: [Cause]] = [
     .payloadEmpty: [create(""), one { $0.body = "" }],
     .badMessageID: [
       field("apns-request-id", "1"), { [$0.manage("GET") { $0.fields["apns-request-id"] = "1" }] },
@@ -105,6 +111,9 @@ import Testing
     .badExpirationDate: [field("apns-expiration", "soon"), field("apns-expiration", "1900000000")],
     .topicDisallowed: [one { $0.path += ".push-type.liveactivity" }],
     .badPriority: [field("apns-priority", "7")],
+  ]
+
+  private static let credentialCauses: [ChannelRefusal: [Cause]] = [
     .badCertificate: [{ [certified($0, $0.rejections.strangersCertificate)] }],
     .badCertificateEnvironment: [{ [certified($0, $0.rejections.sandboxCertificate)] }],
     .topicMismatch: [

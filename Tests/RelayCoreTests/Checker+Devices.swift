@@ -118,7 +118,7 @@ extension Checker {
       registrations[known].isAnswered = true
     case (.unregistered, .unregister(let made?)):
       registrations[made].isRemovalAnswered = true
-    case (.inspected, .other): break
+    case (.inspected, .other), (.subscribed, .other), (.unsubscribed, .other): break
     case (.refused(let reason), _): refused(reason, asked)
     default: expect(false, "\(answer) as the answer to \(asked)")
     }

@@ -45,7 +45,7 @@ import Testing
       on channel: String, expiration: String = "0",
       _ more: [(name: String, value: String)] = []
     ) async throws -> ClientResponse {
-      let fields = [
+      let fields: [(name: String, value: String)] = [
         ("apns-channel-id", channel), ("apns-push-type", "liveactivity"),
         ("apns-expiration", expiration), ("apns-priority", "10"),
       ]

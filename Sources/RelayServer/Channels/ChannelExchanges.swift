@@ -5,8 +5,8 @@ import ProviderCredentials
 import RelayCore
 import Transport
 
-/// A connection's requests about channels: all on the listener of channel management, and broadcasts
-/// on the providers'.
+/// A connection's requests about channels: all on the listener of channel management, broadcasts on
+/// the providers'.
 struct ChannelExchanges {
   private struct Exchange {
     enum Stage {
