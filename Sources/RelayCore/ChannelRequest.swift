@@ -41,7 +41,7 @@ package struct ChannelRequest: Sendable {
     }
   }
 
-  /// What path and method ask for, and the bundle id in the path.
+  /// The operation that path and method ask for, and the bundle id in the path.
   ///
   /// - Parameter isManagement: on the listener of channel management, otherwise the providers'.
   package func route(
@@ -157,7 +157,7 @@ package struct ChannelRequest: Sendable {
   }
 }
 
-/// What a well-formed request wants of the registry.
+/// The wish of a well-formed request, for the registry.
 package enum ChannelWish: Hashable, Sendable {
   case create(StoragePolicy)
   case read(ChannelID)

@@ -27,7 +27,7 @@ package struct Subscription: Hashable, Sendable {
   }
 }
 
-/// What a shard has of a channel; nothing without a subscriber or a stored broadcast.
+/// A shard's part of a channel; there is none without a subscriber or a stored broadcast.
 package struct ShardChannel: Hashable, Sendable {
   package var subscribers: [SubscriptionNumber]
   /// The newest broadcast, if it is stored, for who comes later.
@@ -56,22 +56,22 @@ package struct FanOut: Hashable, Sendable {
   }
 }
 
-/// What the owner of all channels tells every shard.
+/// From the owner of all channels to every shard.
 package enum BroadcastEvent: Hashable, Sendable {
   case published(Broadcast)
   /// The channel was deleted.
   case ended(ChannelID)
 }
 
-/// Subscriptions and broadcasts. Best effort, as at Apple: a broadcast is sent once to whoever is
-/// connected, without acknowledgement. If it is stored, whoever connects or subscribes later gets
+/// Subscriptions and broadcasts. Best effort, as at Apple: a broadcast is sent once to those
+/// connected, without acknowledgement. If it is stored, a later connection or subscription gets
 /// the newest one; after a restart of the relay perhaps again.
 ///
 /// Invariants:
 /// 1. A subscription is in the list of its app, and at its `place` among its channel's subscribers.
 /// 2. Nobody gets a broadcast twice, nor one older than the last: `last` only rises.
 /// 3. A broadcast goes out in ticks of `Limits.broadcastSlice` subscribers, with other events in
-///    between. Whoever subscribes meanwhile is behind `rest`, and gets it if it is stored.
+///    between. A new subscriber is behind `rest`, and gets it if it is stored.
 extension Shard {
   mutating func handle(_ event: BroadcastEvent, into effects: inout [Effect]) {
     switch event {
@@ -138,7 +138,7 @@ extension Shard {
     while apps[app].firstSubscription.exists { remove(apps[app].firstSubscription) }
   }
 
-  /// What waits for a device on its channels, when it connects.
+  /// Sends a device the stored broadcasts of its channels, when it connects.
   mutating func sendStored(to device: DeviceNumber, into effects: inout [Effect]) {
     guard subscriptions.count > 0 else { return }
     var app = devices[device].firstApp

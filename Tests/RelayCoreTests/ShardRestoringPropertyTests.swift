@@ -143,7 +143,7 @@ extension RestoredRecord {
       .notification(notification, sequence: sequence + offset, acceptedAt: moment)
     case .forwarded(let notification, let device, let sequence, let moment):
       .forwarded(notification, to: device, sequence: sequence + offset, acceptedAt: moment)
-    case .device, .app, .spent, .alias, .gone: self
+    case .device, .app, .spent, .subscription, .alias, .gone: self
     }
   }
 }

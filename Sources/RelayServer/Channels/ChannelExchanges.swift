@@ -34,7 +34,7 @@ struct ChannelExchanges {
 
   func has(_ stream: StreamID) -> Bool { exchanges[stream] != nil }
 
-  /// What is wrong with a request's head.
+  /// The refusal of an incomplete request, if its head has one.
   func refusal(of stream: StreamID) -> ChannelRefusal? {
     if case .refused(let refusal) = exchanges[stream]?.stage { refusal } else { nil }
   }
