@@ -1,3 +1,4 @@
+import Primitives
 package import RelayCore
 
 /// `GET /v1/channels`: broadcast channels, with what Apple's console shows of them.
