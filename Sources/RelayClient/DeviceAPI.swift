@@ -125,7 +125,7 @@ package struct DeviceAPI: Sendable {
 
   /// A channel's id has characters that paths have not: RFC 4648 section 5.
   private func path(_ device: DeviceIdentity, _ topic: String, _ channel: String) -> String {
-    let id = String(channel.compactMap { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 == "=" ? nil : $0 })
+    let id = channel.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     return "\(path(device))/apps/\(topic)/channels/\(id)"
   }
 

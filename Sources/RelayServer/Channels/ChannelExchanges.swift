@@ -167,12 +167,16 @@ extension ProviderConnection {
     }
     let runner = handler.runner
     let tokenTime = runner.clock.tokenTime(now)
-    channels.begin(
+    // Moved out: while it begins a request, this connection checks the credentials.
+    var exchanges = ChannelExchanges()
+    swap(&exchanges, &channels)
+    exchanges.begin(
       stream, request, isManagement: isManagement, isDraining: runner.connections.isDraining,
       at: runner.clock.steady(now)
     ) { bundle throws(ChannelRefusal) in
       try authorize(request.authorization, for: bundle, at: tokenTime, runner)
     }
+    swap(&exchanges, &channels)
     raiseStreamsIfAuthorized(handler)
   }
 

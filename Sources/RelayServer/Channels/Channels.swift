@@ -1,5 +1,5 @@
 package import AdminAPI
-package import Primitives
+import Primitives
 package import RelayCore
 import RelayStore
 

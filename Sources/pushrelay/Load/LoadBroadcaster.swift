@@ -1,5 +1,4 @@
 import RelayClient
-import RelayCore
 
 /// A provider that broadcasts on a channel of its own.
 struct LoadBroadcaster: Sendable {

@@ -73,7 +73,7 @@ struct LoadCommand: AsyncParsableCommand {
     let roster = try await FleetRoster.enroll(
       count: devices, topic: topic, at: device, by: connection, key: enrolmentKey)
     let token = try signing.token(connection.files.keys, topic: topic)
-    let broadcaster = broadcasts == 0 ? nil : try await broadcaster(token)
+    let broadcaster = try await makeBroadcaster(token)
     let tally = LoadTally()
     let start = ContinuousClock.now
     let report = try await withThrowingTaskGroup(of: Void.self) { group in
@@ -137,8 +137,10 @@ struct LoadCommand: AsyncParsableCommand {
 
   // MARK: Providers
 
-  private func broadcaster(_ token: String?) async throws -> LoadBroadcaster {
-    try await LoadBroadcaster(
+  /// nil without broadcasts.
+  private func makeBroadcaster(_ token: String?) async throws -> LoadBroadcaster? {
+    guard broadcasts > 0 else { return nil }
+    return try await LoadBroadcaster(
       topic: topic, token,
       management: try await connection.connect(to: try connection.find(channels: channels)),
       provider: try await connection.connect(to: connection.find(provider: signing.provider)))
