@@ -121,10 +121,10 @@ struct ChannelExchanges {
     if let id = request.requestID, UniqueID(parsing: id.span) != nil {
       head.append("apns-request-id", bytes: id.span)
     } else {
-      append("apns-request-id", handler.runner.ids.makeUniqueID().description)
+      head.append("apns-request-id", handler.runner.ids.makeUniqueID().description)
     }
-    if let id = answer.uniqueID { append("apns-unique-id", id.description) }
-    if let channel = answer.channel { append("apns-channel-id", channel.description) }
+    if let id = answer.uniqueID { head.append("apns-unique-id", id.description) }
+    if let channel = answer.channel { head.append("apns-channel-id", channel.description) }
     do throws(HTTP2Error) {
       try handler.transport.http2.respond(to: stream, head, body: answer.body)
     } catch {
@@ -133,10 +133,6 @@ struct ChannelExchanges {
       }
     }
     handler.markDirty()
-  }
-
-  private mutating func append(_ name: StaticString, _ text: String) {
-    head.append(name, bytes: Array(text.utf8).span)
   }
 
   /// Ends requests whose rest does not come.
