@@ -3,6 +3,7 @@ import NIOCore
 import Primitives
 import ProviderCredentials
 import RelayCore
+import RelaySetup
 import Transport
 
 /// A connection's requests about channels: all on the listener of channel management, broadcasts on
