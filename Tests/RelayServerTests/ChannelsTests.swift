@@ -1,5 +1,7 @@
+import AdminAPI
 import DeviceLink
 import Foundation
+import Primitives
 import RelayClient
 import RelayCore
 import RelaySetup

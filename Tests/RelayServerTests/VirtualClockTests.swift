@@ -87,7 +87,7 @@ import Testing
         case .bye(let reason): words.append("bye " + reason)
         case .checkpoint(.rewound): words.append("rewound")
         case .checkpoint: break
-        case .empty: words.append("empty")
+        case .broadcast, .empty: words.append("empty")
         case .error, .unknown, nil: Issue.record("an unexpected line")
         }
         if !answer.isEmpty { try await stream.write(answer) }
