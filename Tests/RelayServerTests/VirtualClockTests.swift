@@ -87,8 +87,8 @@ import Testing
         case .bye(let reason): words.append("bye " + reason)
         case .checkpoint(.rewound): words.append("rewound")
         case .checkpoint: break
-        case .broadcast, .empty: words.append("empty")
-        case .error, .unknown, nil: Issue.record("an unexpected line")
+        case .empty: words.append("empty")
+        case .broadcast, .error, .unknown, nil: Issue.record("an unexpected line")
         }
         if !answer.isEmpty { try await stream.write(answer) }
       }
