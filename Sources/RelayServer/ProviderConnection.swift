@@ -29,6 +29,8 @@ struct ProviderConnection {
   private var hasFullStreams = false
   var writer = ProviderAnswerWriter()
   var channels = ChannelExchanges()
+  /// The newest request, if it was about channels: the next one may repeat its fields.
+  var lastChannelRequest: ChannelRequest?
   /// On the listener of channel management.
   let isManagement: Bool
 
@@ -297,6 +299,7 @@ extension ProviderConnection {
     if isAboutChannels {
       return beginChannelRequest(stream, fields, arena, at: now, on: handler)
     }
+    if lastChannelRequest != nil { lastChannelRequest = nil }
     let outcome: Result<Topic, LastHead.ReadingError>
     do throws(LastHead.ReadingError) {
       outcome = .success(try checkHead(at: handler.runner.clock.tokenTime(now), on: handler))

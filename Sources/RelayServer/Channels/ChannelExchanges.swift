@@ -158,10 +158,13 @@ extension ProviderConnection {
     _ stream: StreamID, _ fields: ArraySlice<HeaderField>, _ arena: [UInt8], at now: Instant,
     on handler: ConnectionHandler
   ) {
-    var request = ChannelRequest()
-    for field in fields {
+    // A repeated field comes without its text.
+    let isLikeTheLast = fields.contains { $0.isRepeated }
+    var request = isLikeTheLast ? lastChannelRequest ?? ChannelRequest() : ChannelRequest()
+    for field in fields where !field.isRepeated {
       request.parse(arena.span.extracting(field.name), arena.span.extracting(field.value))
     }
+    lastChannelRequest = request
     let runner = handler.runner
     let tokenTime = runner.clock.tokenTime(now)
     // Moved out: while it begins a request, this connection checks the credentials.
