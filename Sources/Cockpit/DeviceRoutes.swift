@@ -51,6 +51,15 @@ struct DeviceRoutes {
       guard missing.isEmpty else { throw Refusal(missing) }
       return Response(status: .noContent)
     }
+    router.get("/v1/channels") { request, _ in
+      let app = try request.parameter("app").map { text in
+        guard let topic = Topic(text) else {
+          throw Refusal.body("app is not the bundle id of an app", field: "app")
+        }
+        return topic
+      }
+      return try Response(json: await relay.channels(of: app, limit: try request.limit()))
+    }
     router.get("/v1/policy") { _, _ in try Response(json: PolicyStatus(await relay.policy())) }
     router.put("/v1/policy") { request, _ in
       try await relay.change(to: try Self.policy(in: try await request.bytes()))

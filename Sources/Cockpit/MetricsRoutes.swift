@@ -42,6 +42,11 @@ struct MetricsRoutes {
     addRequests(metrics, to: &text)
     addLives(await relay.counters(), metrics, to: &text)
     addTimes(metrics, to: &text)
+    let broadcasts = await relay.channelTotals()
+    text.add("channels", "Broadcast channels", Double(broadcasts.channels))
+    text.add(
+      "broadcasts_published_total", "Broadcasts accepted from providers",
+      Double(broadcasts.published))
     text.add(
       "journal_healthy", "1 while everything that is accepted can be written",
       relay.isJournalHealthy ? 1 : 0)
@@ -133,6 +138,12 @@ struct MetricsRoutes {
         ("connected", counters.connections), ("away", counters.devices - counters.connections),
       ])
     text.add("apps", "Apps that are registered", Double(counters.apps))
+    text.add(
+      "broadcasts_delivered_total", "Broadcasts handed to connected subscribers",
+      Double(counters.broadcasts))
+    text.add(
+      "channel_subscriptions", "Subscriptions of apps to broadcast channels",
+      Double(counters.subscriptions))
     text.add(
       "counters_add_up", "1 while every accepted notification is somewhere",
       counters.addsUp ? 1 : 0)

@@ -121,7 +121,8 @@ struct Relay {
     case .log:
       if case .log(var event) = exchange(&effect, with: .forget(0)) { lifeLog.append(&event) }
     case .send(let address, let delivery): sent.append((address, delivery.notification.uniqueID))
-    case .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .forget, .tell:
+    case .respond, .answer, .hello, .sendBroadcast, .sendEmpty, .sendKeepAlive, .checkQueue, .close,
+      .forget, .tell:
       break
     }
   }

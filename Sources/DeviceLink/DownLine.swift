@@ -10,6 +10,8 @@ package import RelayCore
 /// {"type":"notification","id":"…","uniqueId":"…","topic":"com.example.news",
 ///  "pushType":"background","priority":5,"class":"silent","via":"piggyback",
 ///  "acceptedAt":…,"sentAt":…,"expiresAt":…,"payload":{…}}
+/// {"type":"broadcast","channel":"…","uniqueId":"…","topic":"com.example.news","priority":10,
+///  "number":7,"acceptedAt":…,"sentAt":…,"expiresAt":…,"payload":{…}}
 /// {"type":"empty"} {"type":"keepalive"}
 /// {"type":"barrier","number":7,"time":1790000000000}
 /// {"type":"bye","reason":"superseded"}
@@ -23,6 +25,8 @@ package enum DownLine: Equatable, Sendable {
     takesDecisions: Bool = true)
   /// The device does not read the token.
   case notification(Delivery)
+  /// Of a channel that an app subscribes to. Not acknowledged.
+  case broadcast(Broadcast, sentAt: Instant)
   case empty
   case keepAlive
   /// It is this time now; the phone answers with `UpLine.barrier` of this number when all work
@@ -52,6 +56,10 @@ package enum DownLine: Equatable, Sendable {
     case "notification":
       guard let delivery = Delivery(members, line) else { return nil }
       self = .notification(delivery)
+    case "broadcast":
+      guard let broadcast = Broadcast(members, line) else { return nil }
+      self = .broadcast(
+        broadcast, sentAt: members.time("sentAt", line) ?? Instant(milliseconds: 0))
     case "empty": self = .empty
     case "keepalive": self = .keepAlive
     case "barrier":
@@ -82,6 +90,8 @@ package enum DownLine: Equatable, Sendable {
       if takesDecisions { object.member("decisions", json: Array("true".utf8), to: &bytes) }
     case .notification(let delivery):
       Self.write(delivery, &object, to: &bytes)
+    case .broadcast(let broadcast, let sentAt):
+      broadcast.write(sentAt: sentAt, &object, to: &bytes)
     case .empty:
       object.member("type", "empty", to: &bytes)
     case .keepAlive:

@@ -177,7 +177,7 @@ extension Simulation {
     case .tell(_, let event):
       // There is one shard.
       tellRelay(event)
-    case .answer, .hello, .persist, .forget:
+    case .answer, .hello, .sendBroadcast, .persist, .forget:
       // Not needed here, or handled by the journal.
       break
     }

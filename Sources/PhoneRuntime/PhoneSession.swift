@@ -143,7 +143,7 @@ struct PhoneSession: Sendable {
       switch line {
       case .bye(let why): reason = why
       case .error(let why): reason = "the relay says: \(why)"
-      case .hello, .notification, .empty, .keepAlive, .barrier, .checkpoint, .unknown:
+      case .hello, .notification, .broadcast, .empty, .keepAlive, .barrier, .checkpoint, .unknown:
         lines.append(line)
       }
       if listener.hasMore || lines.isEmpty { continue }
@@ -158,7 +158,7 @@ extension DownLine {
   /// A bad link never loses greetings and lines that control a clock.
   fileprivate var mayBeLost: Bool {
     switch self {
-    case .notification, .keepAlive: true
+    case .notification, .broadcast, .keepAlive: true
     case .hello, .empty, .barrier, .checkpoint, .bye, .error, .unknown: false
     }
   }

@@ -83,6 +83,21 @@ package struct DeviceAPI: Sendable {
       "DELETE", "\(path(device))/apps/\(topic)", headers: [device.authorization], expecting: 204)
   }
 
+  /// Subscribes an app to a broadcast channel, by its id in base64; repeated, nothing changes.
+  package func subscribe(
+    _ topic: String, to channel: String, of device: DeviceIdentity
+  ) async throws(ClientError) {
+    _ = try await call(
+      "PUT", path(device, topic, channel), headers: [device.authorization], expecting: 204)
+  }
+
+  package func unsubscribe(
+    _ topic: String, from channel: String, of device: DeviceIdentity
+  ) async throws(ClientError) {
+    _ = try await call(
+      "DELETE", path(device, topic, channel), headers: [device.authorization], expecting: 204)
+  }
+
   package func status(of device: DeviceIdentity) async throws(ClientError) -> DeviceStatus {
     try decode(DeviceStatus.self, try await statusBody(of: device))
   }
@@ -112,6 +127,12 @@ package struct DeviceAPI: Sendable {
   }
 
   private func path(_ device: DeviceIdentity) -> String { "/v1/devices/\(device.device)" }
+
+  /// A channel's id has characters that paths have not: RFC 4648 section 5.
+  private func path(_ device: DeviceIdentity, _ topic: String, _ channel: String) -> String {
+    let id = channel.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    return "\(path(device))/apps/\(topic)/channels/\(id)"
+  }
 
   private func call(
     _ method: String, _ path: String, headers: [(name: String, value: String)] = [],

@@ -67,7 +67,8 @@ package struct DeviceListener {
     case .hello(_, _, _, isVirtual: true, _) where habits.followsClock:
       .barrier(number: 0, next: nil)
     case .barrier(let number, _) where habits.followsClock: .barrier(number: number, next: nil)
-    case .hello, .notification, .empty, .barrier, .checkpoint, .bye, .error, .unknown: nil
+    case .hello, .notification, .broadcast, .empty, .barrier, .checkpoint, .bye, .error, .unknown:
+      nil
     }
   }
 }

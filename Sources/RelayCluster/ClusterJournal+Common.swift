@@ -114,6 +114,21 @@ extension ClusterJournal {
     DeviceName.dictionary(try await bucket.value(of: .names) ?? [])
   }
 
+  /// A cluster has no channels: `channels` is refused in its configuration.
+  package func add(_ channel: ChannelRegistry.Channel) async throws(StoreError) {
+    throw Self.noChannels
+  }
+
+  package func removeChannel(_ id: ChannelID) async throws(StoreError) { throw Self.noChannels }
+
+  package func store(_ broadcast: Broadcast) async throws(StoreError) { throw Self.noChannels }
+
+  package func channels() async throws(StoreError) -> [StoredChannel] { [] }
+
+  private static var noChannels: StoreError {
+    .engineRefuses(reason: "a cluster has no broadcast channels")
+  }
+
   package func providerKeys() async throws(StoreError) -> [StoredProviderKey] {
     try await bucket.value(of: .providerKeys) ?? []
   }

@@ -98,7 +98,7 @@ extension Effect {
   package var mayHop: Bool {
     switch self {
     case .respond, .answer, .hello, .send, .sendEmpty, .sendKeepAlive, .checkQueue, .close: true
-    case .persist, .forget, .tell, .log: false
+    case .sendBroadcast, .persist, .forget, .tell, .log: false
     }
   }
 }

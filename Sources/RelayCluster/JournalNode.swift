@@ -209,6 +209,7 @@ package struct JournalNode: Sendable {
       case .granted(let own), .released(let own): own.token.routingKey
       case .enrolled(let device, _), .registered(let device, _, _, _),
         .unregistered(let device, _, _, _), .forgotten(let device), .spent(let device, _, _, _),
+        .subscribed(let device, _, _), .unsubscribed(let device, _, _),
         .forwarded(_, let device, _):
         device.routingKey
       }

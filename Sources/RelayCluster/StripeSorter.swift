@@ -37,6 +37,7 @@ package struct StripeSorter {
       }
       place(record)
     case .spent: place(record)
+    case .subscription: break  // A cluster has no channels.
     case .alias(let own):
       // A grant that no registration confirms does not count, as at a single relay's start.
       guard registered.contains(own) else { return }

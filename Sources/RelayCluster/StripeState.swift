@@ -115,6 +115,7 @@ package struct StripeState: Sendable {
     case .forgotten(let device):
       devices[device] = nil
       budgets = budgets.filter { $0.key.device != device }
+    case .subscribed, .unsubscribed: break  // A cluster has no channels.
     case .spent(let device, let topic, let app, let all):
       set(app, BudgetKey(device: device, topic: topic))
       devices[device]?.budget = all
@@ -132,6 +133,7 @@ package struct StripeState: Sendable {
       if isOwn { ownTokens.insert(token) }
     case .spent(let device, let topic, let budget):
       set(budget, BudgetKey(device: device, topic: topic))
+    case .subscription: break  // A cluster has no channels.
     case .alias(let own): aliases[own.token] = own
     case .gone: break  // Those are `listed`, with their places.
     case .notification(let notification, let sequence, let moment):

@@ -366,7 +366,7 @@ extension JournalEntry {
     guard case .record(let record) = self else { return false }
     switch record.content {
     case .accepted, .forwarded, .enrolled, .registered, .granted: return true
-    case .unregistered, .released, .forgotten, .spent: return false
+    case .unregistered, .released, .forgotten, .subscribed, .unsubscribed, .spent: return false
     }
   }
 }

@@ -27,6 +27,7 @@ package struct App: Hashable, Sendable {
   package var device: DeviceNumber
   /// The device's next app.
   package var next = AppNumber.none
+  package var firstSubscription = SubscriptionNumber.none
   /// The journal's sequence of its registration.
   package var registration: UInt64
   /// False once removed; it stays until its last entry has ended.

@@ -9,6 +9,8 @@ package enum Effect: Hashable, Sendable {
   /// Greets a device on its new stream.
   case hello(ConnectionID)
   case send(ConnectionID, Delivery)
+  /// Sends a broadcast once to each of these, without an acknowledgement.
+  indirect case sendBroadcast(Broadcast, to: [ConnectionID])
   /// Says that nothing is stored for the device.
   case sendEmpty(ConnectionID)
   case sendKeepAlive(ConnectionID)
@@ -48,6 +50,8 @@ package enum DeviceAnswer: Hashable, Sendable {
   case enrolled(DeviceID)
   case registered(DeviceToken)
   case unregistered
+  case subscribed(ChannelID)
+  case unsubscribed
   case inspected(DeviceReport)
   case refused(DeviceRefusal)
 }
@@ -62,6 +66,8 @@ package enum DeviceRefusal: UInt8, CaseIterable, Sendable {
   case tooManyDevices
   case tooManyTokens
   case unavailable
+  case unknownChannel
+  case tooManyChannels
 
   package var row: (status: UInt16, reason: String, text: String) {
     switch self {
@@ -75,6 +81,13 @@ package enum DeviceRefusal: UInt8, CaseIterable, Sendable {
     case .tooManyDevices: (503, "TooManyDevices", "the relay holds no more devices")
     case .tooManyTokens:
       (503, "TooManyTokens", "the relay holds no more tokens that devices bring along")
+    case .unknownChannel:
+      (404, "UnknownChannel", "the app has no such channel, or does not subscribe to it")
+    case .tooManyChannels:
+      (
+        409, "TooManyChannels",
+        "an app subscribes to at most \(Limits.channelsPerSubscriber) channels"
+      )
     case .unavailable: (503, "ServiceUnavailable", "the relay cannot store it now; try later")
     }
   }

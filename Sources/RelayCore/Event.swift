@@ -10,6 +10,8 @@ package enum Event: Hashable, Sendable {
   case journal(JournalEvent)
   /// From a shard, perhaps the same, about a token that a device brought along.
   indirect case alias(AliasEvent)
+  /// From the owner of all channels (`Shard+Channels.swift`).
+  indirect case broadcast(BroadcastEvent)
   /// An administrator's action.
   indirect case operated(OperatorEvent)
   case clock(ClockEvent)
@@ -24,6 +26,9 @@ package enum RequestEvent: Hashable, Sendable {
   case unregistered(Topic)
   /// Asks for a `DeviceReport`.
   case inspected
+  /// An app of a device listens to a channel, which its caller has looked up, or no longer does.
+  case subscribed(Topic, ChannelID)
+  case unsubscribed(Topic, ChannelID)
   /// A device opened the stream that the request is on.
   case connected
 }
@@ -88,6 +93,7 @@ extension Event {
     case .stream(_, let event): caseName(event)
     case .journal(let event): caseName(event)
     case .alias: "alias"
+    case .broadcast(let event): caseName(event)
     case .operated(let event): caseName(event)
     case .clock(let event): caseName(event)
     }
@@ -103,7 +109,7 @@ extension Event {
     case .submitted(_, let request), .asked(_, _, let request),
       .alias(.forwarded(_, _, let request)):
       request
-    case .stream, .journal, .alias, .operated, .clock: nil
+    case .stream, .journal, .alias, .broadcast, .operated, .clock: nil
     }
   }
 
@@ -114,7 +120,7 @@ extension Event {
       .journal(.restored(.notification(let notification, _, _))),
       .journal(.restored(.forwarded(let notification, _, _, _))):
       notification
-    case .asked, .stream, .journal, .alias, .operated, .clock: nil
+    case .asked, .stream, .journal, .alias, .broadcast, .operated, .clock: nil
     }
   }
 
@@ -125,7 +131,7 @@ extension Event {
     // No cluster has a virtual clock to follow.
     case .stream(_, let event): event != .clockFollowed
     case .alias(let event): event != .allConfirmed
-    case .journal, .operated, .clock: false
+    case .journal, .broadcast, .operated, .clock: false
     }
   }
 }
@@ -142,4 +148,4 @@ package struct DeviceCredential: Hashable, Sendable {
 
 /// The version of the core's decisions: increased when the same events give other effects or
 /// encodings (the golden recording's test then fails). A recording needs the version that made it.
-package let coreVersion: UInt32 = 9
+package let coreVersion: UInt32 = 10

@@ -17,6 +17,9 @@ package struct JournalRecord: Hashable, Sendable {
     indirect case released(OwnToken)
     /// The device is removed. If this is lost, the next start finds it without apps.
     case forgotten(DeviceID)
+    /// An app listens to a broadcast channel, or no longer does. Also gone with the app.
+    indirect case subscribed(DeviceID, Topic, ChannelID)
+    indirect case unsubscribed(DeviceID, Topic, ChannelID)
     /// The silent budget used by an app and its device, by the clocks of `SilentBudgets`, so that a
     /// restart gives no fresh one. The latest counts, also after the app's removal.
     indirect case spent(DeviceID, Topic, app: RateLimit.State, device: RateLimit.State)
@@ -25,7 +28,9 @@ package struct JournalRecord: Hashable, Sendable {
     package var isNotification: Bool {
       switch self {
       case .accepted, .forwarded: true
-      case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .spent: false
+      case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .subscribed,
+        .unsubscribed, .spent:
+        false
       }
     }
   }
@@ -56,6 +61,8 @@ package enum RestoredRecord: Hashable, Sendable {
   case app(DeviceID, Topic, DeviceToken, isOwn: Bool, budget: RateLimit.State)
   /// The used budget of an app that no longer exists. After the apps.
   case spent(DeviceID, Topic, RateLimit.State)
+  /// After the apps.
+  case subscription(DeviceID, Topic, ChannelID)
   /// A grant. In any order with the apps.
   case alias(OwnToken)
   /// An unregistered token; oldest first.
@@ -69,7 +76,7 @@ package enum RestoredRecord: Hashable, Sendable {
   package var routingKey: UInt64 {
     switch self {
     case .device(let device, _, _), .app(let device, _, _, _, _), .spent(let device, _, _),
-      .forwarded(_, let device, _, _):
+      .subscription(let device, _, _), .forwarded(_, let device, _, _):
       device.routingKey
     case .alias(let own): own.token.routingKey
     case .gone(let token, _): token.routingKey
@@ -81,7 +88,7 @@ package enum RestoredRecord: Hashable, Sendable {
   package var acceptedAt: Instant? {
     switch self {
     case .notification(_, _, let moment), .forwarded(_, _, _, let moment): moment
-    case .device, .app, .spent, .alias, .gone: nil
+    case .device, .app, .spent, .subscription, .alias, .gone: nil
     }
   }
 }

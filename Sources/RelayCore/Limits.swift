@@ -52,6 +52,22 @@ package enum Limits {
   package static let clockDifference = Interval.seconds(1)
   /// Apps of one shard whose held silent pushes are reviewed in one step after a policy change.
   package static let reviewedApps = 1024
+  /// Channels of an app (Apple, "Sending channel management requests to APNs"), and of a relay.
+  package static let channelsPerApp = 10_000
+  package static let channels = 50_000
+  /// Bytes of a broadcast's payload, and how long one is stored (same page).
+  package static let broadcastPayloadBytes = 5120
+  package static let broadcastStorage = Interval.hours(8)
+  /// Channels that an app of a device subscribes to.
+  package static let channelsPerSubscriber = 64
+  /// Subscribers of one shard that get a broadcast in one step, unfinished broadcasts of a shard
+  /// (of more, the oldest ends where it is), and unsent bytes of a device's stream beyond which it
+  /// is left out.
+  package static let broadcastSlice = 512
+  package static let broadcastsUnderWay = 1024
+  package static let broadcastUnsentBytes = 65_536
+  /// Unfinished requests about channels on one connection; beyond: `Service Unavailable`.
+  package static let channelRequests = 100
   /// Devices of one shard with their own policy; further ones are ignored.
   package static let ownPolicies = 10_000
   /// Bytes of a device's name, and devices of a relay with one; further names are not kept.

@@ -21,6 +21,8 @@ package struct ProviderRequestHead: Sendable {
     /// nil if what follows the prefix is no device token.
     case token(DeviceToken?)
     case query(ProviderQuery)
+    /// `ChannelRequest` reads it.
+    case broadcast
   }
 
   private enum Method: Sendable {
@@ -79,6 +81,10 @@ package struct ProviderRequestHead: Sendable {
     mutating get { if case .query(let query) = path { query } else { nil } }
   }
 
+  package var isBroadcast: Bool {
+    mutating get { if case .broadcast = path { true } else { false } }
+  }
+
   /// nil if missing or unusable.
   package var token: DeviceToken? {
     mutating get { if case .token(let token) = path { token } else { nil } }
@@ -135,7 +141,7 @@ package struct ProviderRequestHead: Sendable {
   /// The checks before the provider's authorization.
   package mutating func checkRequestLine() throws(Rejection) {
     switch path {
-    case .bad: throw .badPath
+    case .bad, .broadcast: throw .badPath
     case .withoutToken: throw .missingDeviceToken
     case .token, .query: break
     }
@@ -222,6 +228,7 @@ package struct ProviderRequestHead: Sendable {
   private static func parsePath(_ value: Span<UInt8>) -> Path {
     let prefix = devicePrefix
     guard value.count >= prefix.count, PackedName(value, 0..<prefix.count) == prefix else {
+      if starts(value, with: "/4/broadcasts/") { return .broadcast }
       return ProviderQuery(path: value).map { .query($0) } ?? .bad
     }
     guard value.count > prefix.count else { return .withoutToken }

@@ -37,6 +37,7 @@ extension Shard {
     if devices[device].inFlightCount == 0, devices[device].storedCount == 0 {
       effects.append(.sendEmpty(connection))
     }
+    sendStored(to: device, into: &effects)
   }
 
   private mutating func clockFollowed(_ device: DeviceNumber, _ connection: ConnectionID) {

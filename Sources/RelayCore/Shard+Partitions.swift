@@ -87,6 +87,7 @@ extension Shard {
   private mutating func evict(app: AppNumber) {
     timers.cancel(&apps[app].refillTimer)
     timers.cancel(&apps[app].holdTimer)
+    removeSubscriptions(of: app)
     if apps[app].isRegistered {
       appIndex.remove(app.number, KeyedHash.hash(apps[app].token))
       counters.apps -= 1

@@ -15,6 +15,10 @@ extension Shard {
       register(device, topic, token, isOwn: isOwn, from: request, into: &effects)
     case .unregistered(let topic): unregister(device, topic, from: request, into: &effects)
     case .inspected: effects.append(.answer(request, .inspected(report(device))))
+    case .subscribed(let topic, let channel):
+      subscribe(device, topic, channel, from: request, into: &effects)
+    case .unsubscribed(let topic, let channel):
+      unsubscribe(device, topic, channel, from: request, into: &effects)
     case .connected: connect(device, request, into: &effects)
     }
   }
@@ -116,7 +120,8 @@ extension Shard {
       guard let app = appNumber(token), apps[app].registration == sequence else { return }
       appIndex.remove(app.number, KeyedHash.hash(token))
       removeApp(app, into: &effects)
-    case .unregistered, .inspected, .refused: break
+    case .subscribed(let channel): rollBackSubscription(channel, sequence)
+    case .unregistered, .unsubscribed, .inspected, .refused: break
     }
   }
 
@@ -144,7 +149,7 @@ extension Shard {
     return device
   }
 
-  private mutating func answerWhenPersisted(
+  mutating func answerWhenPersisted(
     _ answer: DeviceAnswer, to request: RequestID, of device: DeviceID,
     record: JournalRecord.Content, into effects: inout [Effect]
   ) {
@@ -192,6 +197,7 @@ extension Shard {
   /// forgets them now, before another app can get the token.
   mutating func removeApp(_ app: AppNumber, into effects: inout [Effect]) {
     let device = apps[app].device
+    removeSubscriptions(of: app)
     keepBudget(
       spentStates(of: app).app, of: BudgetKey(device: devices[device].id, topic: apps[app].topic),
       into: &effects)

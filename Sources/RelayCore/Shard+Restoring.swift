@@ -27,6 +27,8 @@ extension Shard {
       keepBudget(
         budgets.restored(app: budget, at: now), of: BudgetKey(device: device, topic: topic),
         into: &effects)
+    case .subscription(let device, let topic, let channel):
+      restoreSubscription(device, topic, channel)
     case .notification(let notification, let sequence, let acceptedAt):
       restoreNotification(notification, sequence, acceptedAt, into: &effects)
     case .forwarded(let notification, let device, let sequence, let acceptedAt):

@@ -37,6 +37,7 @@ extension Shard {
   private func checkSoundness() throws(StateFlaw) {
     let soundness = Soundness(devices: devices, apps: apps, entries: entries)
     try soundness.check()
+    try Soundness.check(subscriptions, channels, fanOuts, of: apps)
     try checkTimers(soundness)
     try checkPending()
     try checkCounters()
@@ -104,6 +105,7 @@ extension Shard {
     counted.devices = devices.count
     counted.apps = apps.indices.count { apps[$0].isRegistered }
     counted.aliases = aliases.count
+    counted.subscriptions = subscriptions.count
     counted.connections = connections.count
     (counted.waiting, counted.inSlots, counted.inFlight) = (0, 0, 0)
     for number in entries.indices {
@@ -138,7 +140,7 @@ extension Shard {
       return isForeign(sequence) ? nil : StateFlaw("record \(sequence) is not of another run")
     case .operated(.checkpointSaved(let number)):
       return mayKeep(number) ? nil : StateFlaw("more states are kept than a relay keeps")
-    case .submitted, .asked, .stream, .journal, .alias, .operated, .clock: return nil
+    case .submitted, .asked, .stream, .journal, .alias, .broadcast, .operated, .clock: return nil
     }
   }
 

@@ -130,6 +130,10 @@ package struct Shard: Sendable {
   package var budgets: SilentBudgets
   /// Of devices with their own policy (`OwnBudgets.swift`).
   package var ownBudgets: [DeviceID: SilentBudgets] = [:]
+  /// Who listens to broadcast channels (`Shard+Channels.swift`).
+  package var subscriptions = Slab(vacant: Subscription.vacant)
+  package var channels: [ChannelID: ShardChannel] = [:]
+  package var fanOuts = Deque<FanOut>()
   /// The next app whose held silents are to be reviewed after a policy change.
   package var nextToReview: AppNumber?
   /// The partition that moves to another node (`Shard+Partitions.swift`).
@@ -155,7 +159,7 @@ package struct Shard: Sendable {
 
   /// When `tick` is needed next if nothing else happens; nil for never.
   package var nextWake: Instant? {
-    guard nextToReview == nil else { return now }
+    guard nextToReview == nil, fanOuts.isEmpty else { return now }
     guard let question = tokenChanges.nextQuestion else { return timers.nextWake }
     return min(question, timers.nextWake ?? .never)
   }
@@ -164,13 +168,16 @@ package struct Shard: Sendable {
   package var nextTimer: (deadline: Instant, subject: TimerWheel.Subject)? { timers.earliest }
 
   /// Nothing waits for the journal or another shard.
-  package var isSettled: Bool { pending.isEmpty && tokenChanges.count == 0 && nextToReview == nil }
+  package var isSettled: Bool {
+    pending.isEmpty && tokenChanges.count == 0 && nextToReview == nil && fanOuts.isEmpty
+  }
 
   /// The number of items besides devices and apps; bounded under any failure.
   package var keptCount: Int {
     entries.count + timers.count + pending.count + pendingAnswers.count + goneTokens.placeCount
       + aliases.count + aliasSteps.count + tokenChanges.count + formerBudgets.count
-      + takenPushes.placeCount + unanswered.count
+      + takenPushes.placeCount + unanswered.count + subscriptions.count + channels.count
+      + fanOuts.count
   }
 
   /// The only entry point: appends the event's effects.
@@ -185,6 +192,7 @@ package struct Shard: Sendable {
     case .asked(let wanted, let credential, let request):
       handle(wanted, of: credential, from: request, into: &effects)
     case .alias(let event): handle(event, into: &effects)
+    case .broadcast(let event): handle(event, into: &effects)
     case .operated(let event): handle(event, into: &effects)
     case .clock(.tick): tick(into: &effects)
     case .clock(.clockStepped): break
@@ -248,6 +256,7 @@ extension Shard {
     }
     askAgain(into: &effects)
     reviewHeld(into: &effects)
+    fanOut(into: &effects)
   }
 
   /// The machine's clock was set. Durations stay: timers, used budgets and limits, the age of a

@@ -13,6 +13,8 @@ package struct ShardCounters: Hashable, Sendable {
   package var stored = 0
   /// Fired timers by `TimerWheel.Subject.Kind.rawValue`.
   package var fired = [Int](repeating: 0, count: TimerWheel.Subject.Kind.allCases.count)
+  /// Broadcasts handed to connected subscribers.
+  package var broadcasts = 0
   // Ends of lives.
   package var delivered = 0
   package var expired = 0
@@ -30,12 +32,14 @@ package struct ShardCounters: Hashable, Sendable {
   package var apps = 0
   package var aliases = 0
   package var connections = 0
+  package var subscriptions = 0
 
   /// All numbers, in encoding order.
   package static let numbers: [any WritableKeyPath<ShardCounters, Int> & Sendable] = [
     \.received, \.restored, \.handedOver, \.stored, \.delivered, \.expired,
     \.discardedUnregistered, \.notStored, \.replaced, \.repeated, \.journalFailed, \.cleared,
     \.waiting, \.inSlots, \.inFlight, \.devices, \.apps, \.aliases, \.connections,
+    \.broadcasts, \.subscriptions,
   ]
   package static let lists: [any WritableKeyPath<ShardCounters, [Int]> & Sendable] = [
     \.rejected, \.sent, \.fired,

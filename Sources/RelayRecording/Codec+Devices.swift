@@ -73,7 +73,8 @@ extension PerClass: Composite, BinaryCodable where Number: BinaryCodable {
 extension App: Composite, Vacating {
   package static let fields = Fields(
     of: Self.vacant, \.token, \.topic, \.device, \.registration, \.isOwn, \.isRegistered, \.next,
-    \.entryCount, \.slots, \.waiting, \.budget, \.requests, \.refillTimer, \.holdTimer)
+    \.entryCount, \.slots, \.waiting, \.budget, \.requests, \.refillTimer, \.holdTimer,
+    \.firstSubscription)
 }
 
 extension AcceptedNotification: Composite, Vacating {

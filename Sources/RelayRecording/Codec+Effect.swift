@@ -16,6 +16,8 @@ extension Effect: BinaryCodable {
     case .forget(let sequence): writer.put(tag: 10, sequence)
     case .tell(let routingKey, let event): writer.put(tag: 11, routingKey, event)
     case .log(let event): writer.put(tag: 13, event)
+    case .sendBroadcast(let broadcast, let connections):
+      writer.put(tag: 14, broadcast, connections)
     }
   }
 
@@ -33,6 +35,7 @@ extension Effect: BinaryCodable {
     case 10: self = .forget(try reader.read())
     case 11: self = .tell(routingKey: try reader.read(), try reader.read())
     case 13: self = .log(try reader.read())
+    case 14: self = .sendBroadcast(try reader.read(), to: try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }
@@ -65,6 +68,8 @@ extension DeviceAnswer: BinaryCodable {
     case .unregistered: writer.put(tag: 3)
     case .inspected(let report): writer.put(tag: 4, report)
     case .refused(let refusal): writer.put(tag: 5, refusal)
+    case .subscribed(let channel): writer.put(tag: 6, channel)
+    case .unsubscribed: writer.put(tag: 7)
     }
   }
 
@@ -75,6 +80,8 @@ extension DeviceAnswer: BinaryCodable {
     case 3: self = .unregistered
     case 4: self = .inspected(try reader.read())
     case 5: self = .refused(try reader.read())
+    case 6: self = .subscribed(try reader.read())
+    case 7: self = .unsubscribed
     default: throw reader.invalid(Self.self)
     }
   }
@@ -157,6 +164,10 @@ extension JournalRecord.Content: BinaryCodable {
     case .forgotten(let device): writer.put(tag: 8, device)
     case .forwarded(let notification, let device, let moment):
       writer.put(tag: 9, notification, device, moment)
+    case .subscribed(let device, let topic, let channel):
+      writer.put(tag: 10, device, topic, channel)
+    case .unsubscribed(let device, let topic, let channel):
+      writer.put(tag: 11, device, topic, channel)
     }
   }
 
@@ -178,6 +189,8 @@ extension JournalRecord.Content: BinaryCodable {
         try reader.read(), try reader.read(), app: try reader.read(), device: try reader.read())
     case 8: self = .forgotten(try reader.read())
     case 9: self = .forwarded(try reader.read(), to: try reader.read(), at: try reader.read())
+    case 10: self = .subscribed(try reader.read(), try reader.read(), try reader.read())
+    case 11: self = .unsubscribed(try reader.read(), try reader.read(), try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

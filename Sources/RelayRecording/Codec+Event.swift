@@ -16,6 +16,8 @@ extension Event: BinaryCodable {
     case .stream(let connection, let event): event.write(to: &writer, connection)
     case .journal(let event): event.write(to: &writer)
     case .alias(let event): writer.put(tag: 8, event)
+    case .broadcast(.published(let broadcast)): writer.put(tag: 32, broadcast)
+    case .broadcast(.ended(let channel)): writer.put(tag: 33, channel)
     case .operated(let event): event.write(to: &writer)
     case .clock(.tick): writer.put(tag: 21)
     case .clock(.clockStepped(let interval)): writer.put(tag: 29, interval)
@@ -28,7 +30,9 @@ extension Event: BinaryCodable {
     switch tag {
     case Self.submittedTag: self = .submitted(try reader.read(), from: try reader.read())
     case 2, 3, 16, 18: self = .journal(try JournalEvent(tag, from: &reader))
-    case 4...7, 9:
+    case 32: self = .broadcast(.published(try reader.read()))
+    case 33: self = .broadcast(.ended(try reader.read()))
+    case 4...7, 9, 30, 31:
       let credential: DeviceCredential = try reader.read()
       self = .asked(try RequestEvent(tag, from: &reader), credential, from: try reader.read())
     case 8: self = .alias(try reader.read())
@@ -51,6 +55,8 @@ extension RequestEvent {
     case .unregistered(let topic): writer.put(tag: 6, credential, topic)
     case .inspected: writer.put(tag: 7, credential)
     case .connected: writer.put(tag: 9, credential)
+    case .subscribed(let topic, let channel): writer.put(tag: 30, credential, topic, channel)
+    case .unsubscribed(let topic, let channel): writer.put(tag: 31, credential, topic, channel)
     }
   }
 
@@ -61,6 +67,8 @@ extension RequestEvent {
     case 6: self = .unregistered(try reader.read())
     case 7: self = .inspected
     case 9: self = .connected
+    case 30: self = .subscribed(try reader.read(), try reader.read())
+    case 31: self = .unsubscribed(try reader.read(), try reader.read())
     default: throw reader.invalid(Event.self)
     }
   }
@@ -235,6 +243,8 @@ extension RestoredRecord: BinaryCodable {
     case .forwarded(let notification, let device, let sequence, let acceptedAt):
       writer.put(tag: 6, notification, device, sequence, acceptedAt)
     case .spent(let device, let topic, let budget): writer.put(tag: 7, device, topic, budget)
+    case .subscription(let device, let topic, let channel):
+      writer.put(tag: 8, device, topic, channel)
     }
   }
 
@@ -256,6 +266,7 @@ extension RestoredRecord: BinaryCodable {
         try reader.read(), to: try reader.read(), sequence: try reader.read(),
         acceptedAt: try reader.read())
     case 7: self = .spent(try reader.read(), try reader.read(), try reader.read())
+    case 8: self = .subscription(try reader.read(), try reader.read(), try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

@@ -13,7 +13,7 @@ extension Shard: Composite {
     \.aliases, \.timers, \.tokenChanges.state, \.goneTokens.state, \.awaitedOutcomes.state,
     \.lastOrder, \.pending, \.pendingAnswers, \.aliasSteps, \.firstPendingOrdinal,
     \.firstPendingSequence, \.nextToReview, \.leaving, \.ownBudgets, \.formerBudgets.state,
-    \.takenPushes.state, \.unanswered)
+    \.takenPushes.state, \.unanswered, \.subscriptions, \.channels, \.fanOuts)
 }
 
 extension ByteReader {

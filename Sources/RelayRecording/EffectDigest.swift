@@ -57,7 +57,7 @@ package struct EffectDigest: Sendable {
       mix(Tag.send.with(delivery.via.rawValue), connection)
       mix(delivery.notification.uniqueID)
       mix(delivery.acceptedAt.word, delivery.sentAt.word)
-    case .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .tell:
+    case .answer, .hello, .sendBroadcast, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .tell:
       addOther(effect)
     }
   }
@@ -72,7 +72,8 @@ package struct EffectDigest: Sendable {
       mix(Tag.persist.with(record.mayLinger ? 3 : 2) ^ moment.word, record.sequence)
       mix(notification.uniqueID)
       mix(device.value)
-    case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .spent:
+    case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .subscribed,
+      .unsubscribed, .spent:
       addOther(effect)
     }
   }

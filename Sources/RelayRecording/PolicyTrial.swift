@@ -129,7 +129,7 @@ package struct PolicyTrial: Sendable {
       .stream(_, .queueChecked), .operated(.policyChanged):
       false
     case .stream(let connection, .keptAlive): questioned.remove(connection) == nil
-    case .submitted, .asked, .stream, .journal, .alias, .operated, .clock: true
+    case .submitted, .asked, .stream, .journal, .alias, .broadcast, .operated, .clock: true
     }
   }
 

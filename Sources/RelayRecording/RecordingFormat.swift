@@ -11,7 +11,7 @@ package import RelayCore
 /// The number of bytes has its own checksum, to tell a cut file from a damaged one.
 package enum RecordingFormat {
   /// The last byte of the magic.
-  package static let version: UInt8 = 6
+  package static let version: UInt8 = 7
   package static let magic: [UInt8] = Array("PRRLOG\n".utf8) + [version]
   static let headBytes = 9
   static let checksumBytes = 4

@@ -72,6 +72,11 @@ struct AdminPeers {
     peers[stream] = .listener(listener)
   }
 
+  /// Whether so few lines are unwritten that one more may be, which nobody acknowledges.
+  func mayBroadcast(to stream: Int32) -> Bool {
+    listener(stream).map { $0.unwritten < Limits.inFlightPerDevice } ?? false
+  }
+
   /// Records that a line was written; returns whether all were.
   mutating func wrote(_ stream: Int32) -> Bool {
     guard var listener = listener(stream) else { return false }
@@ -162,7 +167,7 @@ extension ShardRunner {
       let isEmpty = adminPeers.isEmpty(address.stream)
       raise(.stream(address, .queueChecked(isEmpty: isEmpty)), for: device, at: now)
     case .close(let address, let reason): adminPeers.close(address.stream, reason)
-    case .persist, .forget, .tell, .log: break
+    case .sendBroadcast, .persist, .forget, .tell, .log: break
     }
   }
 

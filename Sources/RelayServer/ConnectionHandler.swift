@@ -81,14 +81,19 @@ final class ConnectionHandler: SocketHandler {
   let environment: ProviderEnvironment?
 
   init(
-    runner: ShardRunner, transport: Transport, isProvider: Bool,
+    runner: ShardRunner, transport: Transport, _ listener: Listener,
     environment: ProviderEnvironment? = nil
   ) {
     self.runner = runner
     self.environment = environment
     self.transport = transport
     self.phase = .opening(since: RelayClock.steady)
-    self.role = isProvider ? .provider(ProviderBox()) : .device(DeviceConnection())
+    self.role =
+      switch listener {
+      case .provider, .legacy, .feedback, .proxy: .provider(ProviderBox(isManagement: false))
+      case .channels: .provider(ProviderBox(isManagement: true))
+      case .device: .device(DeviceConnection())
+      }
     beginTurn()
   }
 
@@ -209,7 +214,7 @@ final class ConnectionHandler: SocketHandler {
     case .sendKeepAlive(let address): device.send(.keepAlive, to: address.stream, on: self)
     case .checkQueue(let address): device.checkQueue(of: address.stream, on: self)
     case .close(let address, let reason): device.close(address.stream, reason, on: self)
-    case .send, .respond, .persist, .forget, .tell, .log: return
+    case .send, .sendBroadcast, .respond, .persist, .forget, .tell, .log: return
     }
     markDirty()
   }
@@ -323,7 +328,7 @@ final class ConnectionHandler: SocketHandler {
     events.removeAll(keepingCapacity: events.count < 1024)
   }
 
-  private var isUsable: Bool {
+  var isUsable: Bool {
     switch phase {
     case .opening, .open, .answering: true
     case .closing, .closed: false

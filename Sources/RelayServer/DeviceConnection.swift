@@ -199,6 +199,10 @@ final class DeviceConnection {
       ask(.registered(topic, token, isOwn: wanted.isOwn), credential)
     case .unregisterApp(let device, let topic):
       ask(.unregistered(topic), try request.credential(for: device))
+    case .subscribe(let device, let topic, let channel):
+      subscribe(stream, topic, channel, try request.credential(for: device), on: handler)
+    case .unsubscribe(let device, let topic, let channel):
+      ask(.unsubscribed(topic, channel), try request.credential(for: device))
     case .listen, .takeOrders:
       preconditionFailure("these begin with the head")
     }
@@ -306,25 +310,31 @@ extension DeviceConnection {
   }
 
   func send(_ line: DownLine, to stream: StreamID, on handler: ConnectionHandler) {
-    guard case .listening = streams[stream] else { return }
     var bytes: [UInt8] = []
     swap(&bytes, &lineBytes)
     bytes.removeAll(keepingCapacity: true)
     line.write(to: &bytes)
     defer { swap(&bytes, &lineBytes) }
-    do throws(HTTP2Error) {
-      try handler.transport.http2.write(bytes.span, to: stream)
-    } catch {
-      // Frames in flight bound the queue; a peer that still fills it has long stopped reading.
-      handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
-      return
-    }
+    guard send(bytes.span, to: stream, on: handler) else { return }
     if case .notification(let delivery) = line {
       modifyListener(stream) { listener in
         if listener.acknowledgesItself {
           listener.unacknowledged.append(delivery.notification.uniqueID)
         }
       }
+    }
+  }
+
+  @discardableResult
+  func send(_ line: Span<UInt8>, to stream: StreamID, on handler: ConnectionHandler) -> Bool {
+    guard case .listening = streams[stream] else { return false }
+    do throws(HTTP2Error) {
+      try handler.transport.http2.write(line, to: stream)
+      return true
+    } catch {
+      // Frames in flight bound the queue; a peer that still fills it has long stopped reading.
+      handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
+      return false
     }
   }
 
@@ -413,7 +423,7 @@ extension DeviceConnection {
     case .registered(let token):
       raiseStreams(handler)
       respond(stream, 200, JSONText.line(["token": token.hexadecimal]), on: handler)
-    case .unregistered:
+    case .unregistered, .subscribed, .unsubscribed:
       raiseStreams(handler)
       respond(stream, 204, [], on: handler)
     case .inspected(let report):
@@ -460,41 +470,5 @@ extension DeviceConnection {
     }
     streams[stream] = .ending(since: handler.runner.clock.steady(handler.runner.now))
     handler.markDirty()
-  }
-}
-
-/// With a cluster, a device's shard may be on another node, which may go away.
-extension DeviceConnection {
-  /// Ends the streams of devices that have moved to another node. Devices not greeted yet were
-  /// announced to their new node.
-  func endMoved(_ hasMoved: (DeviceID) -> Bool, on handler: ConnectionHandler) {
-    let now = handler.runner.now
-    for (stream, state) in streams.all {
-      guard case .listening(let listener) = state, hasMoved(listener.device) else { continue }
-      handler.runner.raise(
-        .stream(handler.address(stream), .disconnected), for: listener.device, at: now)
-      close(stream, .moved, on: handler)
-    }
-  }
-
-  func refuseOverdue(at now: Instant, on handler: ConnectionHandler) {
-    for (stream, state) in streams.all {
-      switch state {
-      case .asked, .connecting, .proving:
-        guard let since = askedSince[stream] else {
-          askedSince[stream] = now
-          continue
-        }
-        guard now - since >= Limits.hopPatience else { continue }
-        if case .connecting(let listener) = state {
-          handler.runner.raise(
-            .stream(handler.address(stream), .disconnected), for: listener.device,
-            at: handler.runner.now)
-        }
-        answer(stream, .refused(.unavailable), on: handler)
-      case .collecting, .listening, .takingOrders, .ending: askedSince[stream] = nil
-      }
-    }
-    for stream in askedSince.keys where streams[stream] == nil { askedSince[stream] = nil }
   }
 }

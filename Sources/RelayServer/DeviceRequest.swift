@@ -12,6 +12,8 @@ struct DeviceRequest {
     case inspect(DeviceID)
     case registerApp(DeviceID, Topic)
     case unregisterApp(DeviceID, Topic)
+    case subscribe(DeviceID, Topic, ChannelID)
+    case unsubscribe(DeviceID, Topic, ChannelID)
     case listen(DeviceID, acknowledgesItself: Bool)
     case takeOrders(DeviceID)
   }
@@ -20,6 +22,7 @@ struct DeviceRequest {
     case notFound
     case methodNotAllowed(allowed: String)
     case badTopic
+    case badChannel
     case missingSecret
     case enrolmentClosed
     case ownTokensOff
@@ -34,6 +37,8 @@ struct DeviceRequest {
       case .methodNotAllowed(let allowed): (405, "MethodNotAllowed", "use \(allowed)")
       case .badTopic:
         (400, "BadTopic", "a topic is 1 to 255 letters, digits, dots, hyphens and underscores")
+      case .badChannel:
+        (400, "BadChannelId", "a channel's id is the base64 of 16 bytes, in the form for paths")
       case .missingSecret:
         (401, "Unauthorized", "send the device's secret as 'authorization: bearer <secret>'")
       case .enrolmentClosed:
@@ -148,8 +153,17 @@ struct DeviceRequest {
     if parts.count == 5, parts[4] == "orders" {
       return try only("POST", method, .takeOrders(device))
     }
-    guard parts.count == 6, parts[4] == "apps" else { throw .notFound }
+    guard parts.count == 6 || parts.count == 8, parts[4] == "apps" else { throw .notFound }
     guard let topic = Topic(parts[5]) else { throw .badTopic }
+    if parts.count == 8 {
+      guard parts[6] == "channels" else { throw .notFound }
+      guard let channel = ChannelID(parts[7]) else { throw .badChannel }
+      switch method {
+      case "PUT": return .subscribe(device, topic, channel)
+      case "DELETE": return .unsubscribe(device, topic, channel)
+      default: throw .methodNotAllowed(allowed: "PUT or DELETE")
+      }
+    }
     switch method {
     case "PUT": return .registerApp(device, topic)
     case "DELETE": return .unregisterApp(device, topic)

@@ -25,6 +25,8 @@ struct IDSource {
     return UniqueID(generator: generator, number: nextNumber)
   }
 
+  mutating func makeChannel() -> ChannelID { ChannelID(high: bits(), low: bits()) }
+
   mutating func makeDevice() -> DeviceID { DeviceID(UniqueID(high: bits(), low: bits())) }
 
   /// 256 bits as hexadecimal digits.

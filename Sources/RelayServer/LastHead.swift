@@ -100,6 +100,8 @@ struct LastHead {
     }
   }
 
+  var isBroadcast: Bool { mutating get { head.isBroadcast } }
+
   mutating func check(
     by credentials: inout ConnectionCredentials, certificateProblem: Rejection?,
     verifier: inout ProviderTokenVerifier, at now: Instant

@@ -16,6 +16,8 @@ import Transport
 /// The listeners of a relay, named as in its configuration.
 enum Listener: String {
   case provider, device
+  /// Channel management.
+  case channels
   /// The binary provider API and its feedback service.
   case legacy, feedback
   /// Leads to the others.
@@ -94,12 +96,11 @@ final class LoopSet: Sendable {
   ) throws {
     let context = contexts.context(of: listener)
     switch listener {
-    case .provider, .device:
-      let transport = try makeTransport(context, isProvider: listener == .provider)
+    case .provider, .channels, .device:
+      let transport = try makeTransport(context, isProvider: listener != .device)
       try channel.pipeline.syncOperations.addHandler(
         ConnectionHandler(
-          runner: runner, transport: transport, isProvider: listener == .provider,
-          environment: environment))
+          runner: runner, transport: transport, listener, environment: environment))
     case .legacy, .feedback:
       // One read at a time, so that a paused connection stops at once. All the rest is read when a
       // client ends the connection: the kernel must not hold much.

@@ -76,7 +76,7 @@ struct LoopShard {
       case .enrolled: return change(device, .enrolled)
       case .registered(let topic, _, _): return change(device, .registered, topic)
       case .unregistered(let topic): return change(device, .unregistered, topic)
-      case .inspected: return nil
+      case .inspected, .subscribed, .unsubscribed: return nil
       }
     case .stream(_, .disconnected): return gone.flatMap { change($0, .disconnected) }
     case .stream(let stream, .reported):
@@ -97,7 +97,7 @@ struct LoopShard {
         return change
       case .forget: return shard.report(of: device) == nil ? change(device, .forgotten) : nil
       }
-    case .submitted, .stream, .journal, .alias, .operated, .clock: return nil
+    case .submitted, .stream, .journal, .alias, .broadcast, .operated, .clock: return nil
     }
   }
 
@@ -150,7 +150,7 @@ extension Event {
     case .stream(_, .disconnected), .stream(_, .reported), .operated(.administered),
       .operated(.policyChanged):
       true
-    case .submitted, .stream, .journal, .alias, .operated, .clock: false
+    case .submitted, .stream, .journal, .alias, .broadcast, .operated, .clock: false
     }
   }
 }

@@ -28,6 +28,13 @@ struct ProviderConnection {
   var certificateProblem: Rejection?
   private var hasFullStreams = false
   var writer = ProviderAnswerWriter()
+  var channels = ChannelExchanges()
+  /// The newest request, if it was about channels: the next one may repeat its fields.
+  var lastChannelRequest: ChannelRequest?
+  /// On the listener of channel management.
+  let isManagement: Bool
+
+  init(isManagement: Bool = false) { self.isManagement = isManagement }
 
   // MARK: Life
 
@@ -55,6 +62,7 @@ struct ProviderConnection {
 
   mutating func ended() {
     questions.cancelAll()
+    channels.forgetAll()
     open = StreamMap(vacant: .vacant)
     waiting = StreamMap(vacant: .vacant)
   }
@@ -62,13 +70,15 @@ struct ProviderConnection {
   /// The peer sends nothing more: incomplete requests stay so.
   mutating func peerClosed() {
     open = StreamMap(vacant: .vacant)
+    channels.forgetIncomplete()
     for (stream, request) in waiting.all where request.refusal != nil { waiting.remove(stream) }
   }
 
-  var hasStreams: Bool { open.count + waiting.count > 0 }
+  var hasStreams: Bool { open.count + waiting.count + channels.count > 0 }
 
   func owesAnswers(on handler: ConnectionHandler) -> Bool {
-    waiting.all.contains { $1.refusal == nil && !handler.transport.http2.hasAnswer($0) }
+    channels.owesAnswers
+      || waiting.all.contains { $1.refusal == nil && !handler.transport.http2.hasAnswer($0) }
   }
 
   // MARK: Events
@@ -85,12 +95,14 @@ struct ProviderConnection {
         headersReceived(stream, fields[range], arena, at: now, on: handler)
         if endStream { complete(stream, at: now, on: handler) }
       case .data(let stream, let bytes, let endStream):
-        if open.modify(stream, { $0.appendBody(arena[bytes]) }) == nil, lastHead.sent != nil {
-          keepBody(arena[bytes], of: stream, on: handler)
+        if open.modify(stream, { $0.appendBody(arena[bytes]) }) == nil {
+          channels.append(arena[bytes], to: stream)
+          if lastHead.sent != nil { keepBody(arena[bytes], of: stream, on: handler) }
         }
         if endStream { complete(stream, at: now, on: handler) }
       case .bodyTooLarge(let stream, let endStream):
         _ = open.modify(stream) { $0.dropBody() }
+        channels.dropBody(of: stream)
         if endStream { complete(stream, at: now, on: handler) }
       case .headersTooLarge(let stream):
         // Kept until its stream ends; the next sweep resets it.
@@ -106,6 +118,7 @@ struct ProviderConnection {
 
   private mutating func forget(_ stream: StreamID) {
     questions.cancel(stream)
+    channels.forget(stream)
     waiting.remove(stream)
     open.remove(stream) { $0.dropBody() }
   }
@@ -114,6 +127,9 @@ struct ProviderConnection {
   private mutating func complete(
     _ stream: StreamID, at now: Instant, on handler: ConnectionHandler
   ) {
+    if channels.count > 0, channels.has(stream) {
+      return channels.complete(stream, at: now, on: handler)
+    }
     let uniqueID = handler.runner.ids.makeUniqueID()
     let isStrict = handler.runner.settings.configuration.strict
     var warnings = CaseSet<PayloadWarning>()
@@ -222,6 +238,7 @@ struct ProviderConnection {
 
   /// Incomplete requests are answered `IdleTimeout`.
   mutating func sweep(at now: Instant, on handler: ConnectionHandler) {
+    channels.sweep(at: now, on: handler)
     let requestTimeout = handler.runner.settings.configuration.requestTimeout
     for (stream, request) in waiting.all {
       switch request.stage {
@@ -270,7 +287,9 @@ extension ProviderConnection {
 
 /// A reference, so that a batch of events is one access to the connection.
 final class ProviderBox {
-  var connection = ProviderConnection()
+  var connection: ProviderConnection
+
+  init(isManagement: Bool) { connection = ProviderConnection(isManagement: isManagement) }
 }
 
 extension ProviderConnection {
@@ -279,6 +298,10 @@ extension ProviderConnection {
     on handler: ConnectionHandler
   ) {
     lastHead.read(fields, arena)
+    if isAboutChannels {
+      return beginChannelRequest(stream, fields, arena, at: now, on: handler)
+    }
+    if lastChannelRequest != nil { lastChannelRequest = nil }
     let outcome: Result<Topic, LastHead.ReadingError>
     do throws(LastHead.ReadingError) {
       outcome = .success(try checkHead(at: handler.runner.clock.tokenTime(now), on: handler))

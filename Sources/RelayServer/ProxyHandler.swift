@@ -9,6 +9,7 @@ extension Listener {
   init?(_ service: AppleService, _ configuration: RelayConfiguration) {
     switch service {
     case .provider: self = .provider
+    case .channels where configuration.channels != nil: self = .channels
     case .legacy where configuration.legacy != nil: self = .legacy
     case .feedback where configuration.feedback != nil: self = .feedback
     case .channels, .legacy, .feedback: return nil

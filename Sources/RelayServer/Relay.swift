@@ -26,6 +26,7 @@ package final class Relay: Service {
     /// Listeners that play one service only.
     package var environments: [ProviderEnvironment: RelayConfiguration.Endpoint] = [:]
     package var proxy: RelayConfiguration.Endpoint?
+    package var channels: RelayConfiguration.Endpoint?
   }
 
   let configuration: RelayConfiguration
@@ -58,6 +59,7 @@ package final class Relay: Service {
     descriptors = Descriptors(logger)
     var settings = try ServerSettings(configuration, onLife: onLife)
     settings.findLife = { [inbox] in await inbox.life(of: $0).value }
+    if configuration.channels != nil { settings.channels = Channels(inbox) }
     self.settings = settings
     recordings = Recordings(state: configuration.state, inbox: inbox, logger: logger)
     feeds = FeedHolder(inbox)
@@ -72,7 +74,8 @@ package final class Relay: Service {
       services + [
         ("provider", configuration.provider), ("device", configuration.device),
         ("legacy", configuration.legacy), ("feedback", configuration.feedback),
-        ("proxy", configuration.proxy), ("admin", configuration.admin),
+        ("channels", configuration.channels), ("proxy", configuration.proxy),
+        ("admin", configuration.admin),
       ]
     for case (let key, let endpoint?) in endpoints where endpoint.port != 0 {
       try await LoopSet.check(endpoint, key)
@@ -217,6 +220,9 @@ package final class Relay: Service {
       addresses.feedback = try await open(feedback, .feedback)
     }
     if let proxy = configuration.proxy { addresses.proxy = try await open(proxy, .proxy) }
+    if let channels = configuration.channels {
+      addresses.channels = try await open(channels, .channels)
+    }
     return addresses
   }
 
@@ -314,6 +320,7 @@ package final class Relay: Service {
     if let legacy = addresses.legacy { metadata["legacy"] = "\(legacy)" }
     if let feedback = addresses.feedback { metadata["feedback"] = "\(feedback)" }
     if let proxy = addresses.proxy { metadata["proxy"] = "\(proxy)" }
+    if let channels = addresses.channels { metadata["channels"] = "\(channels)" }
     logger.info("listening", metadata: metadata)
     descriptors.raise()
     for notice in configuration.notices { logger.log(level: notice.level, "\(notice.text)") }

@@ -94,7 +94,7 @@ final class ServerContexts: Sendable {
   func context(of listener: Listener) -> TLSContext? {
     state.withLock { state in
       switch listener {
-      case .provider: state?.provider
+      case .provider, .channels: state?.provider
       case .device: state?.device
       case .legacy, .feedback: state?.binary
       // Its clients do TLS with whom it leads to.

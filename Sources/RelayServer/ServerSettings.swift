@@ -21,6 +21,8 @@ package struct ServerSettings: Sendable {
   package var handshakeTimeout = Interval.seconds(10)
   package var storage = RelayStorage.memory(MemoryFeedback(start: RelayClock.wall))
   package let names = DeviceNames()
+  /// nil without the listener for their management.
+  package var channels: Channels?
   /// To the loops of other nodes; nil for a relay on its own.
   package var port: HopPort?
   package var stripeCount = 1

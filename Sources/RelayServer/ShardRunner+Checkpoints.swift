@@ -82,8 +82,8 @@ extension ShardRunner {
     for effect in message.effects {
       switch effect {
       case .respond, .answer: core.effects.append(effect)
-      case .hello, .send, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .persist, .forget, .tell,
-        .log:
+      case .hello, .send, .sendBroadcast, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .persist,
+        .forget, .tell, .log:
         break
       }
     }

@@ -66,12 +66,23 @@ extension ShardRunner {
 
 extension ShardRunner {
   func scheduleWake() {
-    guard !clock.isVirtual, var next = core.nextWake() ?? timers.putOff.next else { return }
-    if let work = timers.putOff.next { next = min(next, work) }
+    var next: Instant
+    if clock.isVirtual {
+      // A broadcast does not wait until the clock moves.
+      guard !core.shard.fanOuts.isEmpty else { return }
+      next = now
+    } else {
+      guard let wake = core.nextWake() ?? timers.putOff.next else { return }
+      next = wake
+      if let work = timers.putOff.next { next = min(next, work) }
+    }
     let bound = peers.runners[Int(index)].runner
     timers.wake(at: next) {
-      let delay = max(0, (next - now).milliseconds)
-      return eventLoop.scheduleTask(in: .milliseconds(min(delay, 3_600_000))) {
+      let delay = (next - now).milliseconds
+      // Not at once: the loop would run that before it looks at its sockets.
+      let pause: TimeAmount =
+        delay > 0 ? .milliseconds(min(delay, 3_600_000)) : .microseconds(50)
+      return eventLoop.scheduleTask(in: pause) {
         bound.value.wakeUp()
       }
     }

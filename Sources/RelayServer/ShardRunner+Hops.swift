@@ -328,7 +328,7 @@ extension Effect {
     case .hello(let stream), .send(let stream, _), .sendEmpty(let stream),
       .sendKeepAlive(let stream), .checkQueue(let stream):
       stream
-    case .respond, .answer, .close, .persist, .forget, .tell, .log: nil
+    case .respond, .answer, .close, .sendBroadcast, .persist, .forget, .tell, .log: nil
     }
   }
 }

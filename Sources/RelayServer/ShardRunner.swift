@@ -200,6 +200,7 @@ final class ShardRunner {
       if clock.isVirtual { timers.followers.touch(address) }
       if let set = faults.inForce, intervene(delivery, to: address, set) { return }
       deliver(.notification(delivery), to: address)
+    case .sendBroadcast(let broadcast, let addresses): send(broadcast, to: addresses)
     case .answer(let address, _), .hello(let address), .sendEmpty(let address),
       .checkQueue(let address), .close(let address, _):
       guard isHere(address, effect) else { return }
@@ -231,7 +232,7 @@ final class ShardRunner {
     return false
   }
 
-  private func connection(_ number: ConnectionNumber) -> ConnectionHandler? {
+  func connection(_ number: ConnectionNumber) -> ConnectionHandler? {
     if let recent, recent.number == number { return recent }
     guard let found = connections[number] else { return nil }
     recent = found

@@ -130,6 +130,8 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var feedback: Endpoint?
   /// The listener of the proxy that leads Apple's host names here; nil for none.
   package var proxy: Endpoint?
+  /// Listener of the management of broadcast channels; nil for none, and no channels.
+  package var channels: Endpoint?
   /// More host names for the admin listener.
   package var adminHosts: [String] = []
   /// True if metrics are counted per topic.
@@ -174,7 +176,8 @@ package struct RelayConfiguration: Equatable, Sendable {
 
   /// All listeners except the admin API.
   package var endpoints: [Endpoint] {
-    [provider, device] + environmentProviders.values + [legacy, feedback].compactMap(\.self)
+    [provider, device] + environmentProviders.values
+      + [legacy, feedback, channels].compactMap(\.self)
   }
 
   /// Warnings for the log at the start: settings that may not be intended.
@@ -234,6 +237,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     legacy = try reader.optionalEndpoint("legacy")
     feedback = try reader.optionalEndpoint("feedback")
     proxy = try reader.optionalEndpoint("proxy")
+    channels = try reader.optionalEndpoint("channels")
     admin = try reader.optionalEndpoint("admin")
     adminHosts = try reader.text("adminHosts", "").split(separator: ",").map(String.init)
     metricsTopics = try reader.flag("metricsTopics", metricsTopics)
@@ -296,6 +300,12 @@ package struct RelayConfiguration: Equatable, Sendable {
 
   private func checkCombinations() throws(ReadingError) {
     try checkCluster()
+    if let channels, channels.port != 0, [legacy, feedback].contains(where: { $0 == channels }) {
+      throw ReadingError(
+        key: "channels",
+        description: "\(channels) is the binary API's already: channel management and the API of "
+          + "2013 both have the ports 2195 and 2196 at Apple; give one of them another")
+    }
     guard !plaintext || auth == .none || legacy == nil && feedback == nil else {
       throw ReadingError(
         key: legacy == nil ? "feedback" : "legacy",
@@ -333,6 +343,9 @@ package struct RelayConfiguration: Equatable, Sendable {
     guard natsCertificate.isEmpty == natsKey.isEmpty else {
       throw fail("natsKey", "natsCertificate and natsKey go together")
     }
+    guard channels == nil else {
+      throw fail("channels", "a cluster has no broadcast channels: channels needs another store")
+    }
     guard lease >= .seconds(1) else { throw fail("lease", "lease must be 1 second or more") }
     guard clock == .system else {
       throw fail("clock", "clock virtual needs store sqlite or memory")
@@ -341,8 +354,8 @@ package struct RelayConfiguration: Equatable, Sendable {
 
   /// All keys allowed in a file; others are refused as misspelled.
   package static let keys = [
-    "state", "profile", "provider", "device", "legacy", "feedback", "proxy", "admin",
-    "adminHosts", "metricsTopics", "plaintext",
+    "state", "profile", "provider", "device", "legacy", "feedback", "proxy", "channels",
+    "admin", "adminHosts", "metricsTopics", "plaintext",
     "store", "linger",
     "logNotifications",
     "threads", "keepRequests", "redact", "record", "recordPayloads", "recordLimit", "auth",

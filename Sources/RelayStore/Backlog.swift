@@ -165,7 +165,8 @@ struct Backlog {
     case .accepted(let notification, let instant), .forwarded(let notification, _, let instant):
       // One table for both: with all partitions in one place, the token leads to the device.
       batch.notifications.append((sequence, notification, instant))
-    case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .spent:
+    case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .subscribed,
+      .unsubscribed, .spent:
       let queued = lines[shard].queued[index]
       batch.others.append((queued.arrivedAt, content, isOwed: queued.mayLinger))
     }

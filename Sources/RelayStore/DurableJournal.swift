@@ -32,6 +32,13 @@ package protocol DurableJournal: Sendable {
   /// Names a device that is there, for people; nil takes the name away. Persisted on return.
   func setName(of device: DeviceID, _ name: String?) async throws(StoreError)
   func deviceNames() async throws(StoreError) -> [DeviceID: String]
+  /// Keeps a new channel. Persisted on return, as the next two.
+  func add(_ channel: ChannelRegistry.Channel) async throws(StoreError)
+  /// Removes a channel and all its subscriptions.
+  func removeChannel(_ id: ChannelID) async throws(StoreError)
+  /// Keeps a channel's newest broadcast instead of an earlier one.
+  func store(_ broadcast: Broadcast) async throws(StoreError)
+  func channels() async throws(StoreError) -> [StoredChannel]
   /// Writes everything pending; later submissions are reported as failed.
   func stop() async
   var statistics: Journal.Statistics { get }

@@ -211,6 +211,22 @@ package final class Journal: DurableJournal {
     try await onFile { try $0.setName(of: device, name) }
   }
 
+  package func add(_ channel: ChannelRegistry.Channel) async throws(StoreError) {
+    try await onFile { try $0.add(channel) }
+  }
+
+  package func removeChannel(_ id: ChannelID) async throws(StoreError) {
+    try await onFile { try $0.removeChannel(id) }
+  }
+
+  package func store(_ broadcast: Broadcast) async throws(StoreError) {
+    try await onFile { try $0.store(broadcast) }
+  }
+
+  package func channels() async throws(StoreError) -> [StoredChannel] {
+    try await onFile { try $0.channels() }
+  }
+
   package func deviceNames() async throws(StoreError) -> [DeviceID: String] {
     try await onFile { try $0.deviceNames() }
   }

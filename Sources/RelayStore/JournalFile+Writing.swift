@@ -139,6 +139,7 @@ extension JournalFile {
       try connection.execute(
         "DELETE FROM apps WHERE device = ? AND topic = ? AND token = ?",
         [device.stored, topic.stored, token.stored])
+      try unsubscribe(device, topic)
       try retire(token, topic, at, &plan)
     case .granted(let own):
       try grant(own)
@@ -149,6 +150,10 @@ extension JournalFile {
     case .forgotten(let device):
       try connection.execute("DELETE FROM devices WHERE id = ?", [device.stored])
       try connection.execute("DELETE FROM budgets WHERE device = ?", [device.stored])
+    case .subscribed(let device, let topic, let channel):
+      try subscribe(device, topic, channel)
+    case .unsubscribed(let device, let topic, let channel):
+      try unsubscribe(device, topic, channel)
     case .spent(let device, let topic, let app, let all):
       try setBudget(of: device, topic, app)
       try connection.execute(
@@ -186,6 +191,7 @@ extension JournalFile {
     if let older, older != token {
       // The app brought a new token; the old one is invalid now.
       try retire(older, topic, plan.now, &plan)
+      try unsubscribe(device, topic)
     }
     try connection.execute(
       "INSERT OR REPLACE INTO apps (device, topic, token, own) VALUES (?, ?, ?, ?)",

@@ -149,6 +149,16 @@ final class JournalFile: Sendable {
         }
         return .spent(id, topic, RateLimit.State(stored: row.integer(2)))
       }
+      // A channel may have been deleted while a subscription was on its way.
+      let subscriptions = """
+        SELECT device, topic, channel FROM subscriptions JOIN channels ON channel = id
+        """
+      try read("a subscription", subscriptions) { row in
+        guard let id = DeviceID(stored: row, 0), let topic = topic(row, 1, &topics),
+          let channel = ChannelID(stored: row, 2)
+        else { return nil }
+        return .subscription(id, topic, channel)
+      }
       let aliases = "SELECT token, device, topic FROM aliases"
       try read("a token that a device brought along", aliases) { row in
         guard let token = token(row, 0), let id = DeviceID(stored: row, 1),

@@ -1,6 +1,7 @@
 import Primitives
 package import RelayCore
 import SQLite
+
 import struct SystemPackage.FilePath
 
 // Moves a journal's contents to and from a journal of another kind.
@@ -146,6 +147,8 @@ extension JournalFile {
         try setBudget(of: device, topic, budget)
       case .spent(let device, let topic, let budget):
         try setBudget(of: device, topic, budget)
+      case .subscription(let device, let topic, let channel):
+        try subscribe(device, topic, channel)
       case .alias(let own): try grant(own)
       case .gone: break  // Those are `FeedbackItem`s, with their places.
       case .notification(let notification, _, let moment),

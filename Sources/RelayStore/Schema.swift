@@ -85,6 +85,24 @@ enum Schema {
     ALTER TABLE devices ADD COLUMN name TEXT;
     CREATE INDEX named_devices ON devices (id, name) WHERE name IS NOT NULL;
     """,
+    // Broadcast channels, each with the record of its newest stored broadcast, and who subscribes.
+    """
+    CREATE TABLE channels (
+      id BLOB NOT NULL PRIMARY KEY,
+      bundle TEXT NOT NULL,
+      policy INTEGER NOT NULL,
+      created INTEGER NOT NULL,
+      number INTEGER NOT NULL DEFAULT 0,
+      record BLOB
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE subscriptions (
+      device BLOB NOT NULL,
+      topic TEXT NOT NULL,
+      channel BLOB NOT NULL,
+      PRIMARY KEY (device, topic, channel)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX subscribers ON subscriptions (channel);
+    """,
   ]
 
   /// Reads the header without SQLite, so as not to touch a foreign file. False without a file.

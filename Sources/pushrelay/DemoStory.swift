@@ -227,7 +227,7 @@ struct DemoStory {
           + String(decoding: notification.payload, as: UTF8.self))
     case .hello: Console.say("phone     connected")
     case .empty: Console.say("phone     nothing was waiting")
-    case .keepAlive, .barrier, .checkpoint, .bye, .error, .unknown: return false
+    case .broadcast, .keepAlive, .barrier, .checkpoint, .bye, .error, .unknown: return false
     }
     return true
   }

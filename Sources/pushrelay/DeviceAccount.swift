@@ -8,6 +8,8 @@ struct DeviceAccount: Sendable {
   let state: String
   /// Empty for the apps of last time, or `com.example.app`.
   let topics: [String]
+  /// Channels that the first of these apps subscribes to.
+  var channels: [String] = []
   /// Brings its own token for the only app.
   var token: String?
   var enrolmentKey: String?
@@ -49,6 +51,9 @@ struct DeviceAccount: Sendable {
       let token = try await api.register(topic: topic, token: token, of: file.identity)
       let isNew = file.apps.updateValue(token, forKey: topic) != token
       if isFirst || isNew { say("token of \(topic): \(token)") }
+    }
+    if let first = try Self.topics(topics, of: name, state: state).first, !gone.contains(first) {
+      for id in channels { try await api.subscribe(first, to: id, of: file.identity) }
     }
     let saved = try DeviceFile.load(name, state: state)
     if file != saved { try file.save(name, state: state) }

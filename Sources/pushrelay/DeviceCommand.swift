@@ -94,6 +94,11 @@ struct DeviceCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
+      "A broadcast channel that the first app subscribes to; repeatable.", valueName: "id"))
+  var channel: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
       "Bring your own device token, for one device with one topic.",
       valueName: "hex"))
   var token: String?
@@ -173,6 +178,9 @@ struct DeviceCommand: AsyncParsableCommand {
     guard Set(names).count == names.count else { throw ValidationError("a name is there twice") }
     for name in topic where Topic(name) == nil {
       throw ValidationError("'\(name)' is no topic: letters, digits, dots, hyphens, underscores")
+    }
+    for id in channel where ChannelID(id) == nil {
+      throw ValidationError("'\(id)' is no channel's id: the base64 of 16 bytes")
     }
     if let token {
       guard names.count == 1, topic.count == 1 else {

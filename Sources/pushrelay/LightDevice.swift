@@ -13,6 +13,7 @@ struct LightDevice: Sendable {
   private var account: DeviceAccount {
     DeviceAccount(
       name: name, state: command.connection.files.state, topics: command.topic,
+      channels: command.channel,
       token: command.token, enrolmentKey: command.enrolmentKey, say: say)
   }
 
@@ -82,6 +83,11 @@ struct LightDevice: Sendable {
         await listener.writeAnswers()
         try await finish(stream, client)
         return nil
+      case .broadcast(let broadcast, _):
+        arrived(broadcast, &memory)
+        guard memory.remaining == 0 else { continue }
+        try await finish(stream, client)
+        return nil
       case .empty: say("nothing waits")
       case .checkpoint(let line):
         memory.apply(line)
@@ -116,6 +122,16 @@ struct LightDevice: Sendable {
     say(
       "\(notification.notificationClass.name) notification via \(delivery.via.name) for "
         + "\(notification.topic): \(String(decoding: notification.compactPayload, as: UTF8.self))")
+  }
+
+  private func arrived(_ broadcast: Broadcast, _ memory: inout Memory) {
+    let notification = broadcast.notification
+    guard memory.seen[notification.uniqueID] == nil else { return }
+    _ = memory.seen.insert(true, for: notification.uniqueID)
+    memory.remaining? -= 1
+    say(
+      "broadcast on \(broadcast.channel) for \(notification.topic): "
+        + String(decoding: notification.compactPayload, as: UTF8.self))
   }
 
   /// Ends our side first, so that the last acknowledgement arrives: the relay then ends its own.

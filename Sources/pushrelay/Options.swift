@@ -57,6 +57,15 @@ struct ConnectionOptions: ParsableArguments {
     find(named, \.device, else: .init(host: "127.0.0.1", port: 5223))
   }
 
+  /// The same of the listener of channel management, which a relay need not have.
+  func find(channels named: RelayConfiguration.Endpoint?) throws -> Place {
+    if let named { return (named, plaintext) }
+    guard let ready = ReadyFile.read(files.state),
+      let address = ready.channels.flatMap({ RelayConfiguration.Endpoint($0) })
+    else { throw CommandError("the relay has no channels: start it with --channels HOST:PORT") }
+    return (address, plaintext || ready.plaintext)
+  }
+
   private func find(
     _ named: RelayConfiguration.Endpoint?, _ listener: KeyPath<ReadyFile, String>,
     else usual: RelayConfiguration.Endpoint

@@ -164,7 +164,8 @@ struct PhonePlayer: Sendable {
     return scenario.phones.map { phone in
       Account(
         DeviceAccount(
-          name: phone.name, state: state, topics: phone.topics, token: command.token,
+          name: phone.name, state: state, topics: phone.topics,
+          channels: command.channel, token: command.token,
           enrolmentKey: command.enrolmentKey
         ) { text in
           if isJSON {

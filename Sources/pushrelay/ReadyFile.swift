@@ -26,6 +26,7 @@ struct ReadyFile: Codable {
   private let binary: String?
   private let feedback: String?
   let proxy: String?
+  let channels: String?
   /// The URL of the page.
   let admin: String?
   private let socket: String?
@@ -50,6 +51,7 @@ struct ReadyFile: Codable {
     sandbox = addresses.environments[.sandbox].map(Self.reachable)
     production = addresses.environments[.production].map(Self.reachable)
     proxy = addresses.proxy.map(Self.reachable)
+    channels = addresses.channels.map(Self.reachable)
     self.admin = admin.map { "http://\(Self.reachable($0))" }
     let state = configuration.state
     // A reader may be in another directory.

@@ -153,7 +153,7 @@ extension ReplayCommand {
       case .operated(.checkpointSaved(let number)), .operated(.rewound(let number)),
         .operated(.checkpointDropped(let number)):
         "\(number)"
-      case .stream, .journal, .alias, .operated, .clock: ""
+      case .stream, .journal, .alias, .broadcast, .operated, .clock: ""
       }
     let steps: [String] = step.effects.compactMap { effect in
       guard case .log(let event) = effect else { return nil }

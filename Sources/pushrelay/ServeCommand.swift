@@ -57,6 +57,8 @@ struct ServeCommand: AsyncParsableCommand {
   var feedback: String?
   @Option(help: "HOST:PORT of a proxy by which Apple's host names lead here (default: none).")
   var proxy: String?
+  @Option(help: "HOST:PORT for the management of broadcast channels (default: none, no channels).")
+  var channels: String?
   @Flag(help: "HTTP/2 without TLS, by prior knowledge.")
   var plaintext = false
   @Option(help: "HOST:PORT for the admin API and its page (default: only admin.sock).")
@@ -160,6 +162,7 @@ struct ServeCommand: AsyncParsableCommand {
       "admin": admin,
       "record": record, "recordPayloads": recordPayloads, "legacy": legacy, "feedback": feedback,
       "proxy": proxy,
+      "channels": channels,
       "redact": redact, "node": node, "natsMonitor": natsMonitor,
     ].merging(engine.texts) { $1 }
     var contents = texts.compactMapValues { $0.map { ConfigContent.string($0) } }
@@ -180,6 +183,7 @@ struct ServeCommand: AsyncParsableCommand {
     if let legacy = addresses.legacy { line += " legacy=\(legacy)" }
     if let feedback = addresses.feedback { line += " feedback=\(feedback)" }
     if let proxy = addresses.proxy { line += " proxy=\(proxy)" }
+    if let channels = addresses.channels { line += " channels=\(channels)" }
     return line
   }
 

@@ -91,7 +91,7 @@ extension CrashPhone {
     _ line: DownLine, _ stream: ClientStream, _ habit: Habit, _ life: CrashLife, since: Int
   ) async throws(ClientError) {
     switch line {
-    case .hello, .barrier, .checkpoint, .unknown:
+    case .hello, .broadcast, .barrier, .checkpoint, .unknown:
       break
     case .empty:
       wasEmpty = true

@@ -52,7 +52,7 @@ import Testing
   @Test func itSaysWhereTheRelayIsWhileItListens() async throws {
     let arguments = [
       "--admin", "127.0.0.1:0", "--legacy", "127.0.0.1:0", "--feedback", "127.0.0.1:0", "--proxy",
-      "127.0.0.1:0", "--clock", "virtual",
+      "127.0.0.1:0", "--channels", "127.0.0.1:0", "--clock", "virtual",
     ]
     try await RelayProcess.run(RelaySetup(arguments: arguments)) { relay in
       let ready = try Self.read(relay.state)

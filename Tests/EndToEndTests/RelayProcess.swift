@@ -45,6 +45,8 @@ struct RelayProcess: Sendable {
   let feedback: String
   /// Where the proxy listens; empty for nowhere.
   let proxy: String
+  /// Where channels are managed; empty for nowhere.
+  let channels: String
   let plaintext: Bool
   let processID: Int32
   /// Sends SIGTERM.
@@ -53,6 +55,7 @@ struct RelayProcess: Sendable {
   var certificateAuthority: String { state + "/ca.pem" }
   private var scheme: String { plaintext ? "http" : "https" }
   var providerURL: String { "\(scheme)://\(provider)" }
+  var channelsURL: String { "\(scheme)://\(channels)" }
   var deviceURL: String { "\(scheme)://\(device)" }
 
   /// Runs `pushrelay` with this relay's state.
@@ -152,6 +155,7 @@ struct RelayProcess: Sendable {
     legacy = valueOrNothing("legacy")
     feedback = valueOrNothing("feedback")
     proxy = valueOrNothing("proxy")
+    channels = valueOrNothing("channels")
     self.plaintext = plaintext
     self.processID = processID
     self.terminate = terminate

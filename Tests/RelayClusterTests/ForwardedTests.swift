@@ -39,7 +39,7 @@ import Testing
       switch record {
       case .notification(_, let sequence, _), .forwarded(_, _, let sequence, _):
         sequences.append(sequence)
-      case .device, .app, .alias, .gone, .spent: break
+      case .device, .app, .alias, .gone, .spent, .subscription: break
       }
     }
     return sequences

@@ -7,7 +7,7 @@ extension Checker {
   /// Notes what the shard wants written; from then on it counts for the shard.
   mutating func note(_ content: JournalRecord.Content, _ sequence: UInt64) {
     switch content {
-    case .accepted, .forwarded, .granted, .released, .forgotten: break
+    case .accepted, .forwarded, .granted, .released, .forgotten, .subscribed, .unsubscribed: break
     case .enrolled(let device, _): enrolments[device] = false
     case .registered(let device, let topic, let token, _):
       if case .journal(.persistFailed) = eventAtHand {
@@ -118,7 +118,7 @@ extension Checker {
       registrations[known].isAnswered = true
     case (.unregistered, .unregister(let made?)):
       registrations[made].isRemovalAnswered = true
-    case (.inspected, .other): break
+    case (.inspected, .other), (.subscribed, .other), (.unsubscribed, .other): break
     case (.refused(let reason), _): refused(reason, asked)
     default: expect(false, "\(answer) as the answer to \(asked)")
     }

@@ -37,7 +37,7 @@ extension Checker {
     case .send(let connection, let delivery): send(connection, delivery)
     case .persist(let record): persist(record)
     case .forget(let sequence): forget(sequence)
-    case .tell: break
+    case .tell, .sendBroadcast: break
     case .log(let event): log(event)
     }
   }
@@ -56,7 +56,8 @@ extension Checker {
       expect(app.phone.credential.device == device, "remembered with another device")
       expect(
         device.routingKey != notification.token.routingKey, "remembered with a device for nothing")
-    case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .spent:
+    case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .subscribed,
+      .unsubscribed, .spent:
       askedContents[record.sequence] = record.content
       note(record.content, record.sequence)
     }

@@ -40,7 +40,7 @@ extension Checker {
     case .stream(let connection, .heard), .stream(let connection, .acked),
       .stream(let connection, .decided):
       rides.questioned.remove(connection)
-    case .submitted, .asked, .stream, .journal, .alias, .operated, .clock: break
+    case .submitted, .asked, .stream, .journal, .alias, .broadcast, .operated, .clock: break
     }
   }
 

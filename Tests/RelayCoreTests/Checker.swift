@@ -180,7 +180,10 @@ struct Checker {
       let app = PhoneApp(phone: Phone(credential: credential), topic: topic, token: token)
       expectAnswer(to: request, .register(app, made: nil))
     case .asked(.unregistered, _, let request): expectAnswer(to: request, .unregister(made: nil))
-    case .asked(.inspected, _, let request): expectAnswer(to: request, .other)
+    case .asked(.inspected, _, let request), .asked(.subscribed, _, let request),
+      .asked(.unsubscribed, _, let request):
+      expectAnswer(to: request, .other)
+    case .broadcast: break
     case .alias: break
     case .asked(.connected, let credential, let connection):
       live[connection] = credential.device

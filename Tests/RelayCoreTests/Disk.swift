@@ -219,6 +219,7 @@ struct Disk {
       if aliases[own.token] == own { aliases[own.token] = nil }
     case .forgotten(let id):
       devices.removeAll { $0.id == id }
+    case .subscribed, .unsubscribed: break
     case .spent(let device, let topic, let appBudget, let deviceBudget):
       appBudgets[BudgetKey(device: device, topic: topic)] = (appBudget, record.sequence)
       for index in devices.indices where devices[index].id == device {

@@ -66,6 +66,12 @@ private func row(_ cells: String...) -> String {
       DeviceRefusal.allCases.map(\.row).map { row("\($0.status)", "`\($0.reason)`", $0.text) })
   }
 
+  @Test func channelReasons() throws {
+    try expect(
+      "channel-reasons",
+      ChannelRefusal.allCases.map(\.row).map { row("\($0.status)", "`\($0.reason)`", $0.text) })
+  }
+
   /// Every word that a line or a log entry may hold is on the page.
   @Test func words() throws {
     let page = try page()

@@ -119,7 +119,7 @@ import Testing
           if let phone = phoneOf.removeValue(forKey: connection) { connections[phone] = nil }
         case .persist(let record): lastRecords[shard] = record.sequence
         case .tell(let key, let event): mail.append((key, event))
-        case .respond, .answer, .hello, .sendEmpty, .forget, .log: break
+        case .respond, .answer, .hello, .sendBroadcast, .sendEmpty, .forget, .log: break
         }
       }
       if random.below(8) == 0, writers[shard].endBatch() { flush(shard) }

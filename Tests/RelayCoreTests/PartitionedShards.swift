@@ -47,7 +47,7 @@ struct PartitionedShards {
     case .alias, .journal, .operated(.faulted):
       // What shards tell each other they tell each other here, too.
       break
-    case .operated, .clock:
+    case .operated, .broadcast, .clock:
       for shard in shards.indices { handle(event, on: shard, &outcomes) }
     case .submitted(let notification, _):
       handle(event, key: notification.token.routingKey, &outcomes)
@@ -94,7 +94,7 @@ struct PartitionedShards {
       case .notification(let notification, let sequence, _),
         .forwarded(let notification, _, let sequence, _):
         notifications[sequence] = notification.uniqueID
-      case .device, .app, .spent, .alias, .gone: break
+      case .device, .app, .spent, .subscription, .alias, .gone: break
       }
       handle(.journal(.restored(record)), key: record.routingKey, &outcomes)
     }
@@ -131,11 +131,14 @@ struct PartitionedShards {
           switch record.content {
           case .accepted(let notification, _), .forwarded(let notification, _, _):
             notifications[record.sequence] = notification.uniqueID
-          case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .spent: break
+          case .enrolled, .registered, .unregistered, .granted, .released, .forgotten, .subscribed,
+            .unsubscribed, .spent:
+            break
           }
           record.sequence = 0
           outcomes.append(.effect(.persist(record)))
-        case .respond, .answer, .hello, .send, .sendEmpty, .sendKeepAlive, .checkQueue, .close,
+        case .respond, .answer, .hello, .send, .sendBroadcast, .sendEmpty, .sendKeepAlive,
+          .checkQueue, .close,
           .log:
           outcomes.append(.effect(effect))
         }

@@ -135,7 +135,8 @@ import Testing
         return "\(request) \(report.inFlight) \(report.apps.map(\.allowance?.remaining))"
       case .respond(let request, .gone): return "\(request) gone"
       case .tell: return "tell"
-      case .respond, .answer, .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .forget:
+      case .respond, .answer, .hello, .sendBroadcast, .sendEmpty, .sendKeepAlive, .checkQueue,
+        .close, .forget:
         return "\(effect)"
       }
     }

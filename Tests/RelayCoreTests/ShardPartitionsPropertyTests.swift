@@ -101,7 +101,7 @@ extension PartitionedShards.Outcome {
       .close(let connection, _), .hello(let connection), .sendEmpty(let connection):
       connection
     case .log(let event): event.uniqueID
-    case .respond, .answer, .persist, .forget, .tell: self
+    case .respond, .answer, .sendBroadcast, .persist, .forget, .tell: self
     }
   }
 }

@@ -117,7 +117,7 @@ import Testing
     return switch event {
     case .journal(.persisted): .journal(.persisted(through: end))
     case .journal(.persistFailed): .journal(.persistFailed(through: end))
-    case .submitted, .asked, .stream, .journal, .alias, .operated, .clock: event
+    case .submitted, .asked, .stream, .journal, .alias, .broadcast, .operated, .clock: event
     }
   }
 
@@ -143,7 +143,7 @@ extension RestoredRecord {
       .notification(notification, sequence: sequence + offset, acceptedAt: moment)
     case .forwarded(let notification, let device, let sequence, let moment):
       .forwarded(notification, to: device, sequence: sequence + offset, acceptedAt: moment)
-    case .device, .app, .spent, .alias, .gone: self
+    case .device, .app, .spent, .subscription, .alias, .gone: self
     }
   }
 }

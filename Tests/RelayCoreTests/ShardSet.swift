@@ -95,7 +95,7 @@ struct ShardSet {
         if responses.updateValue(answer, forKey: request) != nil { problems.append("two answers") }
       case .send(let connection, let delivery):
         sent[connection, default: []].append(delivery.notification)
-      case .hello, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .log: break
+      case .hello, .sendBroadcast, .sendEmpty, .sendKeepAlive, .checkQueue, .close, .log: break
       }
     }
   }

@@ -47,9 +47,9 @@ import Testing
   }
 
   @Test func everyEventComesBack() throws {
-    try check(Samples.events, cases: 29, gone: [17, 27, 28])
+    try check(Samples.events, cases: 33, gone: [17, 27, 28])
   }
-  @Test func everyEffectComesBack() throws { try check(Samples.effects, cases: 13, gone: [12]) }
+  @Test func everyEffectComesBack() throws { try check(Samples.effects, cases: 14, gone: [12]) }
   @Test func aWholeShardComesBack() throws {
     let written = bytes(Samples.shard)
     let read: Shard = try value(written)
@@ -60,8 +60,8 @@ import Testing
   }
 
   @Test func everyAliasEventComesBack() throws { try check(Samples.aliasEvents, cases: 10) }
-  @Test func everyRestoredRecordComesBack() throws { try check(Samples.restored, cases: 7) }
-  @Test func everyRecordComesBack() throws { try check(Samples.contents, cases: 9) }
+  @Test func everyRestoredRecordComesBack() throws { try check(Samples.restored, cases: 8) }
+  @Test func everyRecordComesBack() throws { try check(Samples.contents, cases: 11) }
   @Test func everyStepComesBack() throws { try check(Samples.steps, cases: 10) }
 
   /// A relay on its own writes what it wrote before there were nodes: the loop, as one number.

@@ -58,6 +58,10 @@ enum Samples {
     return slab
   }
 
+  static let channel = ChannelID(high: 0xFEDC_BA98_7654_3210, low: 77)
+  static let broadcast = Broadcast(
+    channel: channel, number: 12, acceptedAt: now, notification: stored)
+
   /// Something of everything that a shard has; of no shard that there could be.
   static let shard: Shard = {
     var shard = Shard(
@@ -112,6 +116,14 @@ enum Samples {
     ]
     shard.unanswered = [0: request, 2: otherRequest]
     shard.awaitedOutcomes.state = [.init(id, AwaitedOutcome(device: 1, decisions: 2))]
+    shard.subscriptions = places([
+      Subscription(app: 0, channel: channel, place: 0, registration: 9)
+    ])
+    shard.channels = [
+      channel: ShardChannel(subscribers: [0], stored: broadcast, delivered: 3),
+      ChannelID(high: 1, low: .max): ShardChannel(stored: broadcast),
+    ]
+    shard.fanOuts = [FanOut(broadcast: broadcast, rest: 1)]
     shard.ownBudgets = [device: SilentBudgets(.strict, at: now)]
     return shard
   }()
@@ -119,7 +131,7 @@ enum Samples {
   static let restored: [RestoredRecord] = [
     .device(device, secret, budget: spent),
     .app(device, topic, token, isOwn: true, budget: spent), .alias(own),
-    .spent(device, topic, spent), .gone(token, since: now),
+    .spent(device, topic, spent), .subscription(device, topic, channel), .gone(token, since: now),
     .notification(stored, sequence: 77, acceptedAt: now),
     .forwarded(stored, to: device, sequence: 78, acceptedAt: now),
   ]
@@ -144,6 +156,9 @@ enum Samples {
       .asked(.registered(topic, token, isOwn: true), credential, from: request),
       .asked(.unregistered(topic), credential, from: request),
       .asked(.inspected, credential, from: request),
+      .asked(.subscribed(topic, channel), credential, from: request),
+      .asked(.unsubscribed(topic, channel), credential, from: request),
+      .broadcast(.published(broadcast)), .broadcast(.ended(channel)),
       .asked(.connected, credential, from: request), .stream(request, .reported(ConditionReport())),
       .stream(
         request, .reported(ConditionReport(power: .charging, network: .airplane, screen: .on))),
@@ -171,6 +186,7 @@ enum Samples {
     .accepted(stored, at: now), .enrolled(device, secret),
     .registered(device, topic, token, isOwn: false), .unregistered(device, topic, token, at: now),
     .granted(own), .released(own), .spent(device, topic, app: spent, device: spent),
+    .subscribed(device, topic, channel), .unsubscribed(device, topic, channel),
     .forgotten(device), .forwarded(stored, to: device, at: now),
   ]
 
@@ -210,6 +226,8 @@ enum Samples {
       .respond(request, .accepted(uniqueID: id)), .respond(request, .rejected(.badTopic)),
       .respond(request, .gone(since: now)), .answer(request, .enrolled(device)),
       .answer(request, .registered(token)), .answer(request, .unregistered),
+      .answer(request, .subscribed(channel)), .answer(request, .unsubscribed),
+      .sendBroadcast(broadcast, to: [request, otherRequest]),
       .answer(request, .inspected(report)), .answer(request, .refused(.unauthorized)),
       .hello(request), .sendEmpty(request), .sendKeepAlive(request), .checkQueue(request),
       .send(

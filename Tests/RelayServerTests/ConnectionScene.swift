@@ -69,7 +69,7 @@ final class ScenePeer {
       runner: scene.runner,
       transport: try LoopSet.makeTransport(
         version == nil ? nil : identity.server, isProvider: isProvider),
-      isProvider: isProvider)
+      isProvider ? .provider : .device)
     if let version {
       let context = try TLSContext.client(
         trust: .authorities(pem: identity.authority), identity: nil, applicationProtocols: ["h2"],

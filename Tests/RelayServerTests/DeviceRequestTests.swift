@@ -36,6 +36,14 @@ import Testing
       try request("PUT", base + "/apps/com.example.app").route == .registerApp(id, topic))
     #expect(
       try request("DELETE", base + "/apps/com.example.app").route == .unregisterApp(id, topic))
+    let channel = ChannelID(high: 7, low: 1 << 63 | 3)
+    let path = base + "/apps/com.example.app/channels/\(channel.pathText)"
+    #expect(try request("PUT", path).route == .subscribe(id, topic, channel))
+    #expect(try request("DELETE", path).route == .unsubscribe(id, topic, channel))
+    #expect(throws: DeviceRequest.ParsingError.badChannel) { try request("PUT", path + "x") }
+    #expect(throws: DeviceRequest.ParsingError.methodNotAllowed(allowed: "PUT or DELETE")) {
+      try request("GET", path)
+    }
     #expect(
       try request("GET", base + "/stream").route == .listen(id, acknowledgesItself: true))
     #expect(

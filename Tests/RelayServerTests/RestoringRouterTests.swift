@@ -53,7 +53,7 @@ import Testing
     for (shard, batch) in batches.enumerated() {
       for record in batch {
         switch record {
-        case .device(let device, _, _), .spent(let device, _, _):
+        case .device(let device, _, _), .spent(let device, _, _), .subscription(let device, _, _):
           #expect(table.loop(ofRoutingKey: device.routingKey) == shard)
         case .app(_, _, let token, _, _): #expect(expected[token] == shard)
         case .alias(let own):

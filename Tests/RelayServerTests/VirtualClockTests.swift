@@ -88,7 +88,7 @@ import Testing
         case .checkpoint(.rewound): words.append("rewound")
         case .checkpoint: break
         case .empty: words.append("empty")
-        case .error, .unknown, nil: Issue.record("an unexpected line")
+        case .broadcast, .error, .unknown, nil: Issue.record("an unexpected line")
         }
         if !answer.isEmpty { try await stream.write(answer) }
       }

@@ -102,7 +102,7 @@ private final class Run {
         found.insert(sequence)
       case .device: hasDevice = true
       case .app(_, _, _, _, budget: let state): budget = state
-      case .alias, .gone, .spent: break
+      case .alias, .gone, .spent, .subscription: break
       }
     }
     let first = Journal.firstOfAll

@@ -33,6 +33,10 @@ struct LoadCommand: AsyncParsableCommand {
   var seconds = 10.0
   @Option(help: "The share of silent pushes, from 0 to 1.")
   var silent = 0.0
+  @Option(help: "Broadcasts meanwhile, evenly, on one channel to which all phones subscribe.")
+  var broadcasts = 0
+  @Option(help: RelayConfiguration.Endpoint.help("channel management", port: 2195))
+  var channels: RelayConfiguration.Endpoint?
   @Option(help: "How many seconds to wait for the last deliveries.")
   var wait = 5.0
   @Option(help: "The topic.")
@@ -57,6 +61,9 @@ struct LoadCommand: AsyncParsableCommand {
     guard rate > 0, rate <= 1_000_000, seconds > 0, seconds <= 86_400 else {
       throw ValidationError("--rate is up to 1000000, --seconds up to 86400")
     }
+    guard (0...100_000).contains(broadcasts) else {
+      throw ValidationError("--broadcasts is up to 100000")
+    }
     guard (0...1).contains(silent), wait >= 0 else {
       throw ValidationError("--silent is a share from 0 to 1, --wait not below 0")
     }
@@ -66,26 +73,32 @@ struct LoadCommand: AsyncParsableCommand {
     let roster = try await FleetRoster.enroll(
       count: devices, topic: topic, at: device, by: connection, key: enrolmentKey)
     let token = try signing.token(connection.files.keys, topic: topic)
+    let broadcaster = try await makeBroadcaster(token)
     let tally = LoadTally()
     let start = ContinuousClock.now
     let report = try await withThrowingTaskGroup(of: Void.self) { group in
       for first in stride(from: 0, to: devices, by: Self.devicesPerConnection) {
         let members = roster.members[first..<min(devices, first + Self.devicesPerConnection)]
-        group.addTask { try await listen(members, since: start, tally) }
+        group.addTask { try await listen(members, on: broadcaster, since: start, tally) }
       }
       while await tally.listening < devices {
         try await Task.sleep(for: .milliseconds(10))
-        if ContinuousClock.now - start > .seconds(60) {
+        if ContinuousClock.now - start > .seconds(60 + devices / 1000) {
           throw CommandError("only \(await tally.listening) of \(devices) phones could connect")
         }
       }
-      if !json {
+      if !json || broadcaster != nil {
         Console.log("\(devices) phones listen; pushing \(rate) a second for \(seconds) s")
       }
       let begin = ContinuousClock.now
       try await withThrowingTaskGroup(of: Void.self) { group in
         for number in 0..<providers {
           group.addTask { try await push(number, roster, token, since: start, begin, tally) }
+        }
+        if let broadcaster {
+          group.addTask {
+            try await broadcaster.send(broadcasts, in: seconds, to: devices, since: start, tally)
+          }
         }
         try await group.waitForAll()
       }
@@ -103,13 +116,16 @@ struct LoadCommand: AsyncParsableCommand {
   // MARK: Phones
 
   private func listen(
-    _ members: ArraySlice<FleetRoster.Member>, since start: ContinuousClock.Instant,
-    _ tally: LoadTally
+    _ members: ArraySlice<FleetRoster.Member>, on broadcaster: LoadBroadcaster?,
+    since start: ContinuousClock.Instant, _ tally: LoadTally
   ) async throws {
     let api = DeviceAPI(try await connection.connect(device: device))
     try await withThrowingTaskGroup(of: Void.self) { group in
       for member in members {
         group.addTask {
+          if let channel = broadcaster?.channel {
+            try await api.subscribe(topic, to: channel, of: member.identity)
+          }
           let stream = try await api.openStream(of: member.identity)
           await tally.listens()
           try await LoadPhone(since: start, tally).listen(to: stream)
@@ -120,6 +136,15 @@ struct LoadCommand: AsyncParsableCommand {
   }
 
   // MARK: Providers
+
+  /// nil without broadcasts.
+  private func makeBroadcaster(_ token: String?) async throws -> LoadBroadcaster? {
+    guard broadcasts > 0 else { return nil }
+    return try await LoadBroadcaster(
+      topic: topic, token,
+      management: try await connection.connect(to: try connection.find(channels: channels)),
+      provider: try await connection.connect(to: connection.find(provider: signing.provider)))
+  }
 
   private func push(
     _ number: Int, _ roster: FleetRoster, _ token: String?,

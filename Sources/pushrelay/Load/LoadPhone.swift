@@ -23,6 +23,11 @@ struct LoadPhone {
         let now = Int((ContinuousClock.now - start) / .microseconds(1))
         delays.append(now - (Self.sent(delivery.notification.payload) ?? now))
       }
+      if case .broadcast(let broadcast, _) = line {
+        let now = Int((ContinuousClock.now - start) / .microseconds(1))
+        let sent = Self.sent(broadcast.notification.payload) ?? now
+        await tally.delivered(broadcast.number, after: now - sent)
+      }
       if listener.hasMore || delays.isEmpty { continue }
       await tally.delivered(delays)
       delays = []

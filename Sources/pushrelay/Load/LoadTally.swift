@@ -10,6 +10,12 @@ actor LoadTally {
   private var answering = LoadTally.histogram()
   private var delivering = LoadTally.histogram()
 
+  private var broadcasting = LoadTally.histogram()
+  private var broadcastsDue = 0
+  private var broadcastsAccepted = 0
+  /// When the last phone had a broadcast, by its number, in microseconds.
+  private var lasts: [UInt64: Int] = [:]
+
   private static func histogram() -> Histogram<UInt64> {
     Histogram(highestTrackableValue: 3_600_000_000, numberOfSignificantValueDigits: .three)
   }
@@ -28,8 +34,22 @@ actor LoadTally {
     for delay in delays { Self.record(delay, in: &delivering) }
   }
 
+  /// A broadcast was answered; if it was accepted, so many phones will get it.
+  func broadcast(status: Int, to devices: Int) {
+    guard status == 200 else { return answers["broadcast \(status)", default: 0] += 1 }
+    broadcastsAccepted += 1
+    broadcastsDue += devices
+  }
+
+  func delivered(_ number: UInt64, after delay: Int) {
+    Self.record(delay, in: &broadcasting)
+    lasts[number] = max(lasts[number] ?? 0, delay)
+  }
+
   /// Throttled pushes may take an hour.
-  var isWaiting: Bool { deliveredCount < acceptedVisible }
+  var isWaiting: Bool {
+    deliveredCount < acceptedVisible || broadcasting.totalCount < UInt64(broadcastsDue)
+  }
 
   private static func record(_ microseconds: Int, in histogram: inout Histogram<UInt64>) {
     _ = histogram.record(UInt64(min(max(microseconds, 0), 3_600_000_000)))
@@ -39,7 +59,13 @@ actor LoadTally {
     LoadReport(
       devices: devices, wantedPerSecond: rate,
       pushesPerSecond: Double(answering.totalCount) / max(seconds, 0.001), answers: answers,
-      delivered: deliveredCount, answerMicroseconds: Self.times(answering),
+      delivered: deliveredCount,
+      broadcasts: broadcastsAccepted == 0
+        ? nil
+        : LoadReport.Broadcasts(
+          accepted: broadcastsAccepted, due: broadcastsDue,
+          delivered: Int(broadcasting.totalCount), lastMicroseconds: lasts.values.sorted()),
+      broadcastMicroseconds: Self.times(broadcasting), answerMicroseconds: Self.times(answering),
       deliveryMicroseconds: Self.times(delivering))
   }
 
@@ -61,12 +87,24 @@ struct LoadReport: Encodable, Equatable, Sendable {
     var max: UInt64
   }
 
+  struct Broadcasts: Encodable, Equatable, Sendable {
+    var accepted: Int
+    /// Phones times broadcasts, and how many of these arrived.
+    var due: Int
+    var delivered: Int
+    /// Of each broadcast, when the last phone had it; in order.
+    var lastMicroseconds: [Int]
+  }
+
   var devices: Int
   var wantedPerSecond: Double
   var pushesPerSecond: Double
   /// By status and reason.
   var answers: [String: Int]
   var delivered: Int
+  var broadcasts: Broadcasts?
+  /// From a broadcast's due time to its line at each phone.
+  var broadcastMicroseconds: Times?
   /// From a push's due time to its answer.
   var answerMicroseconds: Times?
   /// From a push's due time to its line at the phone.
@@ -78,8 +116,15 @@ struct LoadReport: Encodable, Equatable, Sendable {
       Console.say("  \(count)  \(answer)")
     }
     Console.say("  \(delivered)  delivered")
+    if let broadcasts {
+      Console.say(
+        "  \(broadcasts.accepted) broadcasts: \(broadcasts.delivered) of \(broadcasts.due) arrived")
+    }
     var rows = [["", "p50", "p90", "p99", "p99.9", "max"]]
-    for (name, times) in [("answer", answerMicroseconds), ("delivery", deliveryMicroseconds)] {
+    for (name, times) in [
+      ("answer", answerMicroseconds), ("delivery", deliveryMicroseconds),
+      ("broadcast", broadcastMicroseconds),
+    ] {
       guard let times else { continue }
       rows.append(
         [name] + [times.p50, times.p90, times.p99, times.p999, times.max].map(Self.milliseconds))

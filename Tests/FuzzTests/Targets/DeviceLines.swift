@@ -98,6 +98,7 @@ enum DeviceLines {
       let collapseID = String(decoding: notification.collapseID, as: UTF8.self)
       try compare(collapseID, members, "collapseId", optional: true)
       _ = notification.compactPayload
+    case .broadcast: try compare("broadcast", members, "type")
     case .empty: try compare("empty", members, "type")
     case .keepAlive: try compare("keepalive", members, "type")
     case .barrier: try compare("barrier", members, "type")

@@ -1,0 +1,213 @@
+import HTTP2
+import NIOCore
+import Primitives
+import ProviderCredentials
+import RelayCore
+import RelaySetup
+import Transport
+
+/// A connection's requests about channels: all on the listener of channel management, broadcasts on
+/// the providers'.
+struct ChannelExchanges {
+  private struct Exchange {
+    enum Stage {
+      /// nil: longer than allowed.
+      case collecting(ChannelRequest.Operation, Topic, body: [UInt8]?)
+      /// Answered when it is complete, so that a client that is still sending is not confused.
+      case refused(ChannelRefusal)
+      case asked
+      case answered
+    }
+
+    var request: ChannelRequest
+    var stage: Stage
+    var since: Instant
+  }
+
+  private var exchanges: [StreamID: Exchange] = [:]
+  private var head = HeaderBlock()
+
+  var count: Int { exchanges.count }
+
+  var owesAnswers: Bool {
+    exchanges.values.contains { if case .asked = $0.stage { true } else { false } }
+  }
+
+  func has(_ stream: StreamID) -> Bool { exchanges[stream] != nil }
+
+  /// The refusal of an incomplete request, if its head has one.
+  func refusal(of stream: StreamID) -> ChannelRefusal? {
+    if case .refused(let refusal) = exchanges[stream]?.stage { refusal } else { nil }
+  }
+
+  /// - Parameter problem: of the credentials; checked after path, method and id.
+  mutating func begin(
+    _ stream: StreamID, _ request: ChannelRequest, isManagement: Bool, isDraining: Bool,
+    at now: Instant, authorize: (Topic) throws(ChannelRefusal) -> Void
+  ) {
+    var stage: Exchange.Stage
+    do throws(ChannelRefusal) {
+      if isDraining { throw .shutdown }
+      guard exchanges.count < Limits.channelRequests else { throw .serviceUnavailable }
+      let (operation, bundle) = try request.route(isManagement: isManagement)
+      try request.checkID()
+      try authorize(bundle)
+      stage = .collecting(operation, bundle, body: [])
+    } catch {
+      stage = .refused(error)
+    }
+    exchanges[stream] = Exchange(request: request, stage: stage, since: now)
+  }
+
+  mutating func append(_ bytes: ArraySlice<UInt8>, to stream: StreamID) {
+    guard case .collecting(let operation, let bundle, var body?) = exchanges[stream]?.stage else {
+      return
+    }
+    exchanges[stream]?.stage = .asked
+    body += bytes
+    let fits = body.count <= Limits.broadcastPayloadBytes
+    exchanges[stream]?.stage = .collecting(operation, bundle, body: fits ? body : nil)
+  }
+
+  mutating func dropBody(of stream: StreamID) {
+    guard case .collecting(let operation, let bundle, _) = exchanges[stream]?.stage else { return }
+    exchanges[stream]?.stage = .collecting(operation, bundle, body: nil)
+  }
+
+  mutating func forget(_ stream: StreamID) { exchanges[stream] = nil }
+
+  mutating func forgetAll() { exchanges = [:] }
+
+  /// Requests that will never be complete.
+  mutating func forgetIncomplete() {
+    exchanges = exchanges.filter { if case .asked = $0.value.stage { true } else { false } }
+  }
+
+  /// The request is complete: refuses it, or passes it to the owner of all channels, whose answer
+  /// comes back to the handler.
+  mutating func complete(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
+    guard let exchange = exchanges[stream] else { return }
+    let runner = handler.runner
+    do throws(ChannelRefusal) {
+      switch exchange.stage {
+      case .refused(let refusal): throw refusal
+      case .asked, .answered: return
+      case .collecting(let operation, let bundle, let body):
+        let wish = try exchange.request.wish(
+          operation, body: body, isStrict: runner.settings.configuration.strict)
+        guard let channels = runner.settings.channels else { throw .featureNotEnabled }
+        let request = Channels.Request(
+          wish: wish, bundle: bundle, newID: runner.ids.makeChannel(),
+          uniqueID: runner.ids.makeUniqueID(), now: now)
+        exchanges[stream]?.stage = .asked
+        let bound = NIOLoopBound(handler, eventLoop: runner.eventLoop)
+        runner.eventLoop.makeFutureWithTask { await channels.answer(request) }
+          .whenSuccess { bound.value.answer(stream, $0) }
+      }
+    } catch {
+      answer(stream, ChannelAnswer(error), on: handler)
+    }
+  }
+
+  mutating func answer(
+    _ stream: StreamID, _ answer: ChannelAnswer, on handler: ConnectionHandler
+  ) {
+    guard let exchange = exchanges[stream] else { return }
+    exchanges[stream]?.stage = .answered
+    head.removeAll()
+    head.append(":status", Int(answer.status))
+    if !answer.body.isEmpty { head.append("content-type", literal: "application/json") }
+    let request = exchange.request
+    // An unusable id is not repeated.
+    if let id = request.requestID, UniqueID(parsing: id.span) != nil {
+      head.append("apns-request-id", bytes: id.span)
+    } else {
+      head.append("apns-request-id", handler.runner.ids.makeUniqueID().description)
+    }
+    if let id = answer.uniqueID { head.append("apns-unique-id", id.description) }
+    if let channel = answer.channel { head.append("apns-channel-id", channel.description) }
+    do throws(HTTP2Error) {
+      try handler.transport.http2.respond(to: stream, head, body: answer.body)
+    } catch {
+      if case .queueFull = error {
+        handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
+      }
+    }
+    handler.markDirty()
+  }
+
+  /// Ends requests whose rest does not come.
+  mutating func sweep(at now: Instant, on handler: ConnectionHandler) {
+    let patience = handler.runner.settings.configuration.requestTimeout
+    for (stream, exchange) in exchanges where now - exchange.since > patience {
+      switch exchange.stage {
+      case .collecting, .refused, .answered:
+        handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.noError)
+        handler.markDirty()
+      case .asked: continue
+      }
+    }
+  }
+}
+
+extension ProviderConnection {
+  /// Whether a request is about channels: all are on their own listener; else by its path.
+  var isAboutChannels: Bool { mutating get { isManagement || lastHead.isBroadcast } }
+
+  mutating func beginChannelRequest(
+    _ stream: StreamID, _ fields: ArraySlice<HeaderField>, _ arena: [UInt8], at now: Instant,
+    on handler: ConnectionHandler
+  ) {
+    // A repeated field comes without its text.
+    let isLikeTheLast = fields.contains { $0.isRepeated }
+    var request = isLikeTheLast ? lastChannelRequest ?? ChannelRequest() : ChannelRequest()
+    for field in fields where !field.isRepeated {
+      request.parse(arena.span.extracting(field.name), arena.span.extracting(field.value))
+    }
+    lastChannelRequest = request
+    let runner = handler.runner
+    let tokenTime = runner.clock.tokenTime(now)
+    // Moved out: while it begins a request, this connection checks the credentials.
+    var exchanges = ChannelExchanges()
+    swap(&exchanges, &channels)
+    exchanges.begin(
+      stream, request, isManagement: isManagement, isDraining: runner.connections.isDraining,
+      at: runner.clock.steady(now)
+    ) { bundle throws(ChannelRefusal) in
+      try authorize(request.authorization, for: bundle, at: tokenTime, runner)
+    }
+    swap(&exchanges, &channels)
+    raiseStreamsIfAuthorized(handler)
+  }
+
+  /// As `LastHead.check`: an unknown key may have been made a moment ago.
+  private mutating func authorize(
+    _ authorization: [UInt8], for bundle: Topic, at now: Instant, _ runner: ShardRunner
+  ) throws(ChannelRefusal) {
+    if let certificateProblem, authorization.isEmpty {
+      throw ChannelRefusal(credentials: certificateProblem)
+    }
+    do throws(CredentialError) {
+      do throws(CredentialError) {
+        try credentials.authorize(
+          authorization.span, verifier: &runner.verifier, now: now.milliseconds)
+      } catch {
+        guard case .unknownKey = error, runner.readKeysAgain() else { throw error }
+        try credentials.authorize(
+          authorization.span, verifier: &runner.verifier, now: now.milliseconds)
+      }
+    } catch {
+      throw ChannelRefusal(credentials: error.rejection)
+    }
+    try ChannelRequest.check(bundle: bundle)
+    guard credentials.covers(topic: bundle.bytes.span) else { throw .topicMismatch }
+  }
+}
+
+extension ConnectionHandler {
+  func answer(_ stream: StreamID, _ answer: ChannelAnswer) {
+    guard isUsable, case .provider(let provider) = role else { return }
+    provider.connection.channels.answer(stream, answer, on: self)
+    runner.finishBatch()
+  }
+}

@@ -1,0 +1,40 @@
+import HTTP2
+import Primitives
+import RelayCore
+import Transport
+
+/// With a cluster, a device's shard may be on another node, which may go away.
+extension DeviceConnection {
+  /// Ends the streams of devices that have moved to another node. Devices not greeted yet were
+  /// announced to their new node.
+  func endMoved(_ hasMoved: (DeviceID) -> Bool, on handler: ConnectionHandler) {
+    let now = handler.runner.now
+    for (stream, state) in streams.all {
+      guard case .listening(let listener) = state, hasMoved(listener.device) else { continue }
+      handler.runner.raise(
+        .stream(handler.address(stream), .disconnected), for: listener.device, at: now)
+      close(stream, .moved, on: handler)
+    }
+  }
+
+  func refuseOverdue(at now: Instant, on handler: ConnectionHandler) {
+    for (stream, state) in streams.all {
+      switch state {
+      case .asked, .connecting, .proving:
+        guard let since = askedSince[stream] else {
+          askedSince[stream] = now
+          continue
+        }
+        guard now - since >= Limits.hopPatience else { continue }
+        if case .connecting(let listener) = state {
+          handler.runner.raise(
+            .stream(handler.address(stream), .disconnected), for: listener.device,
+            at: handler.runner.now)
+        }
+        answer(stream, .refused(.unavailable), on: handler)
+      case .collecting, .listening, .takingOrders, .ending: askedSince[stream] = nil
+      }
+    }
+    for stream in askedSince.keys where streams[stream] == nil { askedSince[stream] = nil }
+  }
+}
