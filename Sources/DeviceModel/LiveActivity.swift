@@ -70,7 +70,7 @@ package struct ActivityBook: Hashable, Codable, Sendable {
 
   var isSound: Bool {
     let numbers = activities.map(\.id.number)
-    return Set(numbers).count == numbers.count && Numbering.range.contains(Int64(lastNumber))
+    return Set(numbers).count == numbers.count && lastNumber <= UInt64(Numbering.range.upperBound)
       && numbers.allSatisfy { $0 > 0 && $0 <= lastNumber }
       && activities.allSatisfy { ($0.leavesAt == nil) == ($0.state != .ended) }
   }
