@@ -34,7 +34,8 @@ extension TestRelay {
       throw TestRelayError(reason: "BadTopic", message: "\(topic) is not the topic of an app")
     }
     guard let enrolled = await relay.enrol(), case .enrolled(let device) = enrolled.answer,
-      case .registered(let token) = try await relay.register(name, on: device, token: .new(for: nil)),
+      case .registered(let token) = try await relay.register(
+        name, on: device, token: .new(for: nil)),
       let stream = try await relay.listen(as: device)
     else { throw TestRelayError(reason: "NotRunning", message: "the relay takes no phone") }
     let (pushes, pushed) = AsyncStream.makeStream(of: ReceivedPush.self)

@@ -175,7 +175,7 @@ import Testing
       try StoppedJournal(path: directory.journal)
     }
     try execute("PRAGMA user_version = 99")
-    #expect(throws: StoreError.newerSchema(path: directory.journal, found: 99, known: 5)) {
+    #expect(throws: StoreError.newerSchema(path: directory.journal, found: 99, known: 6)) {
       try StoppedJournal(path: directory.journal)
     }
   }
