@@ -11,6 +11,7 @@ others_rate=500
 
 measure_broadcast() {
   local subscribers=${broadcast_subscribers:-100000} address state=$work/broadcast
+  # shellcheck disable=SC2034 # Where the relay and the load begin.
   server_core=() load_core=()
   launch_relay broadcast --store memory --channels 127.0.0.1:0 --log-level error
   # The other provider finds keys and certificates, and has a fleet of its own.
