@@ -49,11 +49,13 @@ package struct ChannelRegistry: Sendable {
     lastNumber = max(lastNumber, number)
   }
 
-  /// Makes a channel. `id` is random: it repeats no earlier one.
+  /// Makes a channel. `id` is random: it repeats no earlier one, unless a relay with a seed was
+  /// started again, and then the next one is free.
   package mutating func create(
     _ id: ChannelID, _ policy: StoragePolicy, of bundle: Topic, at now: Instant
   ) throws(ChannelRefusal) -> Channel {
-    precondition(channels[id] == nil, "ids of channels are random and never issued twice")
+    var id = id
+    while channels[id] != nil { id = ChannelID(high: id.high, low: id.low &+ 1) }
     guard counts[bundle, default: 0] < limits.app, channels.count < limits.all else {
       throw .cannotCreateChannelConfig
     }

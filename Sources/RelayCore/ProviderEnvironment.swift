@@ -6,11 +6,16 @@ package enum ProviderEnvironment: String, Sendable, CaseIterable, Codable, Compa
   /// The service that a host name of Apple's stands for (`AppleService`), with or without a port;
   /// nil for any other name, and for an address.
   package init?(host: some Sequence<UInt8>) {
-    let name = String(decoding: host.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self).lowercased()
-    guard AppleService.names.contains(name) else { return nil }
-    let isSandbox = name.contains(".sandbox.") || name.contains(".development.")
-    self = isSandbox ? .sandbox : .production
+    let name = String(decoding: host.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self)
+    guard let found = Self.hosts[name.lowercased()] else { return nil }
+    self = found
   }
+
+  private static let hosts = Dictionary(
+    uniqueKeysWithValues: AppleService.names.map { name in
+      let isSandbox = name.contains(".sandbox.") || name.contains(".development.")
+      return (name, isSandbox ? ProviderEnvironment.sandbox : .production)
+    })
 
   package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 

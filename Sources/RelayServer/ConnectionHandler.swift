@@ -89,11 +89,8 @@ final class ConnectionHandler: SocketHandler {
     self.transport = transport
     self.phase = .opening(since: RelayClock.steady)
     self.role =
-      switch listener {
-      case .provider, .legacy, .feedback, .proxy: .provider(ProviderBox(isManagement: false))
-      case .channels: .provider(ProviderBox(isManagement: true))
-      case .device: .device(DeviceConnection())
-      }
+      listener == .device
+      ? .device(DeviceConnection()) : .provider(ProviderBox(isManagement: listener == .channels))
     beginTurn()
   }
 

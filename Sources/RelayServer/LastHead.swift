@@ -100,6 +100,9 @@ struct LastHead {
     }
   }
 
+  /// The service that the newest head asks.
+  var environment: ProviderEnvironment? { head.environment }
+
   var isBroadcast: Bool { mutating get { head.isBroadcast } }
 
   mutating func check(

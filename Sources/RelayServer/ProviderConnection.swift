@@ -29,8 +29,10 @@ struct ProviderConnection {
   private var hasFullStreams = false
   var writer = ProviderAnswerWriter()
   var channels = ChannelExchanges()
-  /// The newest request, if it was about channels: the next one may repeat its fields.
-  var lastChannelRequest: ChannelRequest?
+  /// The newest head as one about channels, and whether every head is read so: one that is about
+  /// channels may repeat fields of one that is not.
+  private(set) var channelHead = ChannelRequest()
+  private var readsChannels = false
   /// On the listener of channel management.
   let isManagement: Bool
 
@@ -43,6 +45,7 @@ struct ProviderConnection {
     let now = handler.runner.now
     let settings = handler.runner.settings
     if settings.configuration.keepRequests > 0 { lastHead.sent = SentHead() }
+    readsChannels = settings.channels != nil
     lastHead.playedEnvironment = handler.environment ?? settings.configuration.environment
     lastHead.namedEnvironment = peer?.serverName.flatMap { ProviderEnvironment(host: $0.utf8) }
     do throws(CredentialError) {
@@ -298,10 +301,8 @@ extension ProviderConnection {
     on handler: ConnectionHandler
   ) {
     lastHead.read(fields, arena)
-    if isAboutChannels {
-      return beginChannelRequest(stream, fields, arena, at: now, on: handler)
-    }
-    if lastChannelRequest != nil { lastChannelRequest = nil }
+    if readsChannels || isAboutChannels { channelHead.read(fields, arena) }
+    if isAboutChannels { return beginChannelRequest(stream, at: now, on: handler) }
     let outcome: Result<Topic, LastHead.ReadingError>
     do throws(LastHead.ReadingError) {
       outcome = .success(try checkHead(at: handler.runner.clock.tokenTime(now), on: handler))

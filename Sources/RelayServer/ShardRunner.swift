@@ -75,8 +75,7 @@ final class ShardRunner {
     peers = LoopPeers(index, [])
     partitions = settings.firstTable(loopCount: 1)
     hops = settings.port.map { HopSet($0, stripeCount: settings.stripeCount) }
-    verifier = ProviderTokenVerifier(
-      keys: settings.keys)
+    verifier = ProviderTokenVerifier(keys: settings.keys)
     ledger = LoopLedger(settings, feed)
     history.requests = settings.requestJournal
   }

@@ -59,7 +59,7 @@ import Testing
   /// One listener, and the name in the request or in the handshake.
   @Test func namesTellTheService() async throws {
     let development = ["--key", "SANDBOXKEY"]
-    var setup = RelaySetup()
+    var setup = RelaySetup(arguments: ["--channels", "127.0.0.1:0"])
     setup.keys.append([
       "--key", "SANDBOXKEY", "--team", RelaySetup.teamID, "--environment", "sandbox",
     ])
@@ -78,6 +78,19 @@ import Testing
       #expect(try await push("api.development.push.apple.com", bound).status == 200)
       #expect(try await push("api.push.apple.com", jwt).reason == "BadDeviceToken")
       #expect(try await push("api.push.apple.com", bound).reason == "BadEnvironmentKeyInToken")
+      // Broadcasts go to a service, too.
+      for (host, reason) in [
+        ("api.sandbox.push.apple.com", "MissingChannelId"),
+        ("api.push.apple.com", "InvalidProviderToken"),
+      ] {
+        let answer = try await relay.curl(
+          "https://\(host)/4/broadcasts/apps/com.example.app",
+          [
+            "-X", "POST", "--insecure", "--connect-to", "\(host):443:\(address)", "-H",
+            "authorization: bearer \(bound)",
+          ])
+        #expect(answer.reason == reason, "\(answer)")
+      }
       // A name without a service takes both.
       #expect(try await push("example.com", bound).status == 200)
     }

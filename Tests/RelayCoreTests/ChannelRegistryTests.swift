@@ -32,6 +32,13 @@ import Testing
     #expect(throws: ChannelRefusal.channelNotRegistered) { try registry.channel(id(2), of: app) }
   }
 
+  /// A relay with a seed that was started again draws the ids of before.
+  @Test func anIDThatIsTakenIsNotGivenTwice() throws {
+    var registry = ChannelRegistry()
+    let made = try (0..<3).map { _ in try registry.create(id(7), .nothing, of: app, at: now).id }
+    #expect(Set(made).count == 3 && registry.count == 3)
+  }
+
   @Test func anAppAndARelayHaveSoManyAndARemovedOneMakesRoom() throws {
     var registry = ChannelRegistry(limits: (app: 2, all: 3))
     for number in 0..<2 as Range<UInt64> {

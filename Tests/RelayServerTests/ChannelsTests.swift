@@ -47,13 +47,18 @@ import Testing
       on channel: String, expiration: String = "0",
       _ more: [(name: String, value: String)] = []
     ) async throws -> ClientResponse {
-      let fields: [(name: String, value: String)] = [
+      try await provider.request(
+        method: "POST", path: "/4/broadcasts/apps/\(app)",
+        headers: Self.fields(channel, expiration: expiration) + more, body: Array(update.utf8))
+    }
+
+    static func fields(
+      _ channel: String, expiration: String = "0"
+    ) -> [(name: String, value: String)] {
+      [
         ("apns-channel-id", channel), ("apns-push-type", "liveactivity"),
         ("apns-expiration", expiration), ("apns-priority", "10"),
       ]
-      return try await provider.request(
-        method: "POST", path: "/4/broadcasts/apps/\(app)", headers: fields + more,
-        body: Array(update.utf8))
     }
   }
 
@@ -174,6 +179,21 @@ import Testing
         try await scene.devices.subscribe(Self.app, to: channel, of: identity)
       }
       #expect(error?.description.contains("UnknownChannel") == true)
+    }
+  }
+
+  /// Its head repeats fields of the push before it, whose text comes once.
+  @Test func aBroadcastMayFollowAPush() async throws {
+    try await Self.run { _, scene in
+      let channel = try await scene.create(0)
+      for _ in 0..<2 {
+        let push = try await scene.provider.request(
+          method: "POST", path: "/3/device/\(String(repeating: "ab", count: 32))",
+          headers: Scene.fields(channel), body: Array(Self.update.utf8))
+        #expect(push.text.contains("MissingTopic"), "\(push.text)")
+        let answer = try await scene.broadcast(on: channel)
+        #expect(answer.status == 200, "\(answer.text)")
+      }
     }
   }
 

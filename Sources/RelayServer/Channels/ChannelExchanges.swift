@@ -150,22 +150,24 @@ struct ChannelExchanges {
   }
 }
 
+extension ChannelRequest {
+  /// Reads a head; a repeated field comes without its text.
+  mutating func read(_ fields: ArraySlice<HeaderField>, _ arena: [UInt8]) {
+    if !fields.contains(where: \.isRepeated) { self = ChannelRequest() }
+    for field in fields where !field.isRepeated {
+      parse(arena.span.extracting(field.name), arena.span.extracting(field.value))
+    }
+  }
+}
+
 extension ProviderConnection {
   /// Whether a request is about channels: all are on their own listener; else by its path.
   var isAboutChannels: Bool { mutating get { isManagement || lastHead.isBroadcast } }
 
   mutating func beginChannelRequest(
-    _ stream: StreamID, _ fields: ArraySlice<HeaderField>, _ arena: [UInt8], at now: Instant,
-    on handler: ConnectionHandler
+    _ stream: StreamID, at now: Instant, on handler: ConnectionHandler
   ) {
-    // A repeated field comes without its text.
-    let isLikeTheLast = fields.contains { $0.isRepeated }
-    var request = isLikeTheLast ? lastChannelRequest ?? ChannelRequest() : ChannelRequest()
-    for field in fields where !field.isRepeated {
-      request.parse(arena.span.extracting(field.name), arena.span.extracting(field.value))
-    }
-    lastChannelRequest = request
-    let runner = handler.runner
+    let (request, runner) = (channelHead, handler.runner)
     let tokenTime = runner.clock.tokenTime(now)
     // Moved out: while it begins a request, this connection checks the credentials.
     var exchanges = ChannelExchanges()
@@ -174,6 +176,7 @@ extension ProviderConnection {
       stream, request, isManagement: isManagement, isDraining: runner.connections.isDraining,
       at: runner.clock.steady(now)
     ) { bundle throws(ChannelRefusal) in
+      guard runner.settings.channels != nil else { throw .featureNotEnabled }
       try authorize(request.authorization, for: bundle, at: tokenTime, runner)
     }
     swap(&exchanges, &channels)
@@ -190,11 +193,13 @@ extension ProviderConnection {
     do throws(CredentialError) {
       do throws(CredentialError) {
         try credentials.authorize(
-          authorization.span, verifier: &runner.verifier, now: now.milliseconds)
+          authorization.span, for: lastHead.environment, verifier: &runner.verifier,
+          now: now.milliseconds)
       } catch {
         guard case .unknownKey = error, runner.readKeysAgain() else { throw error }
         try credentials.authorize(
-          authorization.span, verifier: &runner.verifier, now: now.milliseconds)
+          authorization.span, for: lastHead.environment, verifier: &runner.verifier,
+          now: now.milliseconds)
       }
     } catch {
       throw ChannelRefusal(credentials: error.rejection)
