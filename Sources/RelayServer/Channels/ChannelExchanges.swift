@@ -74,7 +74,8 @@ struct ChannelExchanges {
     exchanges[stream]?.stage = .collecting(operation, bundle, body: nil)
   }
 
-  mutating func forget(_ stream: StreamID) { exchanges[stream] = nil }
+  /// Of every stream that ends, and most are none of these: an empty table is not even hashed for.
+  mutating func forget(_ stream: StreamID) { if !exchanges.isEmpty { exchanges[stream] = nil } }
 
   mutating func forgetAll() { exchanges = [:] }
 
