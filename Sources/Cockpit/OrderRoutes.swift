@@ -48,8 +48,7 @@ struct OrderRoutes {
       }
       throw Refusal.conflict(
         "TakesNoOrders",
-        "the device is no simulated phone: 'pushrelay device' without --light plays one"
-          + (relay.nodeName == nil ? "" : "; or its stream is on another node, which can be asked"))
+        "the device is no simulated phone: 'pushrelay device' without --light plays one")
     }
   }
 }

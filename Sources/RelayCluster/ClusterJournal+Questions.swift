@@ -1,3 +1,4 @@
+package import Primitives
 import RelayCore
 import RelayRecording
 package import RelayStore
@@ -39,8 +40,10 @@ extension ClusterJournal {
   package var peerNumbers: [UInt16] { core.withLock { $0.peers.numbers } }
 
   /// Asks another node's relay; nil when no answer comes in time.
-  package func ask(relayOf node: UInt16, _ question: [UInt8]) async -> [UInt8]? {
-    await askBytes(node, .relay(question))
+  package func ask(
+    relayOf node: UInt16, _ question: [UInt8], within patience: Interval
+  ) async -> [UInt8]? {
+    await askBytes(node, .relay(question), within: patience)
   }
 
   /// True if another node's loops know this one, or it is of an earlier version, which does not
@@ -65,9 +68,11 @@ extension ClusterJournal {
     return answers
   }
 
-  private func askBytes(_ node: UInt16, _ question: ClusterQuestion) async -> [UInt8]? {
+  private func askBytes(
+    _ node: UInt16, _ question: ClusterQuestion, within patience: Interval = .seconds(2)
+  ) async -> [UInt8]? {
     var writer = ByteWriter()
     writer.put(question)
-    return await port.ask(node, writer.bytes)
+    return await port.ask(node, writer.bytes, within: patience)
   }
 }

@@ -209,10 +209,13 @@ package final class HopPort: Sendable {
   }
 
   /// Asks another node; nil when no answer comes in time.
-  func ask(_ node: UInt16, _ question: [UInt8]) async -> [UInt8]? {
+  func ask(
+    _ node: UInt16, _ question: [UInt8], within patience: Interval
+  ) async -> [UInt8]? {
     let messages: [NATSMessage]? = await withCheckedContinuation { continuation in
       let number = arrivals.questions.open(
-        within: .seconds(2), isLast: { $0.tag.hasPrefix("answer") }
+        within: .milliseconds(Int(patience.milliseconds)),
+        isLast: { $0.tag.hasPrefix("answer") }
       ) { continuation.resume(returning: $0) }
       queue.async { self.publish(question, node, "ask.\(self.number).\(number)") }
     }

@@ -34,11 +34,13 @@ extension ClusterJournal {
   func ask<Argument, Answer>(
     _ node: UInt16, _ question: NodeQuestion<Argument, Answer>, _ argument: Argument
   ) async -> Answer? {
-    guard let bytes = await ask(relayOf: node, question.bytes(argument)) else { return nil }
+    guard
+      let bytes = await ask(
+        relayOf: node, question.bytes(argument), within: question.patience)
+    else { return nil }
     var reader = ByteReader(bytes)
     return try? reader.read(Answer.self)
   }
-
 }
 
 /// Questions to other nodes. A relay on its own asks only itself.

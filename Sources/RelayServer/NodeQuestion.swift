@@ -18,14 +18,17 @@ struct NodeQuestion<Argument: BinaryCodable & Sendable, Answer: BinaryCodable & 
   let number: UInt8
   /// The device whose node is asked; nil for all nodes.
   var device: (@Sendable (Argument) -> DeviceID)?
+  /// How long an answer is waited for.
+  let patience: Interval
   /// nil when this node has no answer.
   let answer: @Sendable (NodeView, Argument) async -> Answer?
 
   init(
     _ number: UInt8, of device: (@Sendable (Argument) -> DeviceID)? = nil,
+    patience: Interval = .seconds(2),
     _ answer: @escaping @Sendable (NodeView, Argument) async -> Answer?
   ) {
-    (self.number, self.device, self.answer) = (number, device, answer)
+    (self.number, self.device, self.patience, self.answer) = (number, device, patience, answer)
   }
 
   func bytes(_ argument: Argument) -> [UInt8] {
@@ -62,7 +65,7 @@ enum NodeQuestions {
 
   private static let all: [any AnsweredQuestion] = [
     report, credential, administer, devices, app, changes, reset, heads, steps, note, refusals,
-    counters, feed, reports, standing, requests, forgetRequests,
+    counters, feed, reports, standing, requests, forgetRequests, order,
   ]
 
   // 1, 4 and 14 were the same with reports of fewer fields.
@@ -154,6 +157,11 @@ enum NodeQuestions {
     await node.loops.onEach { runner in
       devices.compactMap { runner.core.shard.report(of: $0, at: runner.now) }
     }.flatMap(\.self)
+  }
+
+  /// An order to a phone whose stream may be on this node.
+  static let order = NodeQuestion(22, patience: Limits.orderPatience + .seconds(2)) {
+    (node, wish: Pair<DeviceID, [UInt8]?>) in await node.loops.order(wish.second, to: wish.first)
   }
 
   static let standing = NodeQuestion(15) { (node, _: Nothing) in node.inbox.standing }

@@ -3,6 +3,7 @@ import HTTP2
 import NIOCore
 import Primitives
 package import RelayCore
+package import RelayRecording
 import RelaySetup
 import Transport
 
@@ -162,21 +163,66 @@ extension Relay {
     _ order: [UInt8]?, to device: DeviceID
   ) async throws(VirtualClock.ClockError) -> PhoneAnswer {
     guard let loops = inbox.loops else { return .takesNone }
-    // Of an earlier connection, on another loop, a stream may still be open.
-    let since = await loops.onEach { $0.orders.isOpen(for: device) }
-    guard let newest = since.compactMap(\.self).max(), let loop = since.firstIndex(of: newest)
-    else {
-      return .takesNone
-    }
-    let answer = await withCheckedContinuation { continuation in
-      loops.onLoop(loop) { runner in
-        runner.order(order, to: device) { continuation.resume(returning: $0) }
-      }
+    var answer = await loops.order(order, to: device)
+    if case .takesNone = answer, nodeName != nil {
+      answer = await orderElsewhere(order, to: device)
     }
     if case .told = answer, order != nil, let clock = inbox.clock {
       _ = await loops.onEach { $0.timers.followers.touch(device) }
       try await clock.settled()
     }
     return answer
+  }
+
+  /// Of an earlier connection, on another node, a stream may still be open, which answers nothing.
+  private func orderElsewhere(_ order: [UInt8]?, to device: DeviceID) async -> PhoneAnswer {
+    let answers = await inbox.askAll(NodeQuestions.order, Pair(device, order)).value
+    var best = PhoneAnswer.takesNone
+    for answer in answers {
+      switch answer {
+      case .told, .failed: return answer
+      case .missing, .tooMany: best = answer
+      case .takesNone: continue
+      }
+    }
+    return best
+  }
+}
+
+extension LoopSet {
+  /// Has a phone of this node do something.
+  func order(_ order: [UInt8]?, to device: DeviceID) async -> PhoneAnswer {
+    // Of an earlier connection, on another loop, a stream may still be open.
+    let since = await onEach { $0.orders.isOpen(for: device) }
+    guard let newest = since.compactMap(\.self).max(), let loop = since.firstIndex(of: newest)
+    else { return .takesNone }
+    return await withCheckedContinuation { continuation in
+      onLoop(loop) { runner in
+        runner.order(order, to: device) { continuation.resume(returning: $0) }
+      }
+    }
+  }
+}
+
+extension PhoneAnswer: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .told(let json): writer.put(tag: 1, json)
+    case .failed(let why): writer.put(tag: 2, why)
+    case .missing: writer.put(tag: 3)
+    case .takesNone: writer.put(tag: 4)
+    case .tooMany: writer.put(tag: 5)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .told(try reader.read())
+    case 2: self = .failed(try reader.read())
+    case 3: self = .missing
+    case 4: self = .takesNone
+    case 5: self = .tooMany
+    default: throw reader.invalid(Self.self)
+    }
   }
 }

@@ -71,6 +71,33 @@ import Testing
   }
 
   @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func aPhoneIsToldOnAnyNodeWhatToDo() async throws {
+    try await Self.run { scene in
+      let (relay, b) = (scene.relays[0].relay, scene.nodes[1])
+      let arguments = [
+        "device", "anna", "--plaintext", "--device", relay.device, "--state", relay.state,
+      ]
+      let outcome = try await Subprocess.run(
+        Program.executable(Program.pushrelay), arguments: Arguments(arguments), input: .none,
+        output: .string(limit: 1_000_000), error: .string(limit: 1_000_000)
+      ) { execution in
+        var told = try await b("POST", "/v1/devices/anna/do", #"{"do":"open"}"#)
+        for _ in 0..<200 where told.status != 200 {
+          try await Task.sleep(for: .milliseconds(50))
+          told = try await b("POST", "/v1/devices/anna/do", #"{"do":"open"}"#)
+        }
+        #expect(told.status == 200 && told.body.contains("opened"), "\(told)")
+        let refused = try await b("POST", "/v1/devices/anna/do", #"{"do":"fly"}"#)
+        #expect(refused.status == 400 && refused.body.contains("BadOrder"), "\(refused)")
+        let state = try await b("GET", "/v1/devices/anna/phone")
+        #expect(state.status == 200 && state.body.contains(Phone.topic), "\(state)")
+        await execution.teardown(using: [])
+      }
+      #expect(outcome.standardError == "", "\(outcome.standardOutput)")
+    }
+  }
+
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
   func aDeviceIsTheSameOnEveryNode() async throws {
     try await Self.run { scene in
       let (a, b) = (scene.nodes[0], scene.nodes[1])
