@@ -1,5 +1,6 @@
 import AdminAPI
 import Hummingbird
+import Primitives
 import RelayServer
 
 struct ClusterRoutes {
@@ -8,18 +9,34 @@ struct ClusterRoutes {
   func add(to router: Router<AdminContext>) {
     router.get("/v1/cluster") { _, _ in try Response(json: try await status()) }
     router.post("/v1/cluster/nodes/:name/drain") { _, context in
-      let name = try context.parameters.require("name")
-      do throws(Relay.DrainError) {
-        try await relay.drain(node: name)
-      } catch {
-        switch error {
-        case .noCluster: throw Self.alone
-        case .noSuchNode: throw Refusal.missing("UnknownNode", "no node is called \(name)")
-        case .engine(let why): throw Refusal(503, "EngineAway", why)
-        }
-      }
-      return try Response(json: try await status())
+      try await order(.drain, context)
     }
+    router.delete("/v1/cluster/nodes/:name/drain") { _, context in
+      try await order(.undoDrain, context)
+    }
+    router.delete("/v1/cluster/nodes/:name") { _, context in try await order(.forget, context) }
+  }
+
+  private func order(_ order: Relay.NodeOrder, _ context: AdminContext) async throws -> Response {
+    let name = try context.parameters.require("name")
+    do throws(Relay.NodeOrderError) {
+      try await relay.order(order, node: name)
+    } catch {
+      switch error {
+      case .noCluster: throw Self.alone
+      case .noSuchNode: throw Refusal.missing("UnknownNode", "no node is called \(name)")
+      case .gone(let age):
+        throw Refusal.conflict(
+          "NodeGone",
+          "\(name) has given no sign of life for \(age.milliseconds / 1000) s: the others take its stripes without "
+            + "being told; 'pushrelay cluster forget \(name)' takes it off the list")
+      case .atWork:
+        throw Refusal.conflict(
+          "NodeAtWork", "\(name) is at work: end it, and it leaves the list by itself")
+      case .engine(let why): throw Refusal(503, "EngineAway", why)
+      }
+    }
+    return try Response(json: try await status())
   }
 
   private static let alone = Refusal.conflict(

@@ -29,6 +29,8 @@ package actor ClusterDirector {
   private let onNotice: @Sendable (ClusterJournal.Notice) -> Void
   private var membership: Membership
   private var report: NodeReport
+  /// The process ends: it drains to the last.
+  private var isEnding = false
   private var attempts: UInt64 = 0
   /// Consecutive failed claims per stripe, refused by a live node that does not report the stripe
   /// as its own.
@@ -141,6 +143,7 @@ package actor ClusterDirector {
 
   /// Claims nothing more and gives all stripes to other nodes, for `length` at most.
   package func leave(within length: Duration) async {
+    isEnding = true
     report.isDraining = true
     await journal.tell(report)
     let deadline = ContinuousClock.now + length
@@ -186,9 +189,13 @@ package actor ClusterDirector {
       sight.nodes.filter { $0.stamp.run != journal.run }, at: ClusterJournal.clock,
       wall: journal.configuration.now())
     noticeClocks()
-    if sight.drains[journal.configuration.node] == journal.run, !report.isDraining {
-      report.isDraining = true
+    let shouldDrain = isEnding || sight.drains[journal.configuration.node] == journal.run
+    if report.isDraining != shouldDrain {
+      report.isDraining = shouldDrain
       await journal.tell(report)
+    }
+    for node in membership.overdue(at: ClusterJournal.clock, me: report.number) {
+      _ = await journal.bucket.remove(node)
     }
     let changed = settings.follow(sight.settings)
     if changed != SharedSettings() { await delegate.adopt(changed) }
@@ -386,6 +393,25 @@ extension ClusterDirector {
 
   /// Stripes that this node cannot read.
   package var unreadStripes: [Int] { quarantine.stripes.map(Int.init) }
+
+  /// The key of a node, and how long it is gone, nil when it is at work; nil when no node has this
+  /// name.
+  package func node(_ name: String) -> (key: Membership.Key, goneFor: Interval?)? {
+    let now = ClusterJournal.clock
+    if name == journal.configuration.node {
+      let stamp = Stamp(node: name, run: journal.run)
+      return (.init(revision: 0, stamp: stamp, report: report), nil)
+    }
+    return membership.all(at: now).first { $0.key.stamp.node == name }
+      .map { ($0.key, $0.age < journal.configuration.lease ? nil : $0.age) }
+  }
+
+  /// Takes a node that is gone off the list; false when it has come back.
+  package func forget(_ node: Membership.Key) async -> Bool {
+    guard await journal.bucket.remove(node) else { return false }
+    await look()
+    return true
+  }
 
   /// All nodes, this one first, and where each stripe is.
   package var status: (nodes: [NodeStatus], routes: [StripeRoute]) {

@@ -154,11 +154,9 @@ extension ClusterJournal {
     try await bucket.set(.authorities, to: pem)
   }
 
-  /// Tells the node to give its stripes away; false when it is not at work.
-  package func drain(_ node: String) async throws(StoreError) -> Bool {
-    guard let run = try await bucket.nodes().first(where: { $0.stamp.node == node })?.stamp.run
-    else { return false }
-    try await bucket.set(.drain(node: node), to: run)
-    return true
+  /// Tells a run of a node to give its stripes away, or to take some again.
+  package func drain(_ node: Stamp, undo: Bool) async throws(StoreError) {
+    // No run has the number 0.
+    try await bucket.set(.drain(node: node.node), to: undo ? 0 : node.run)
   }
 }

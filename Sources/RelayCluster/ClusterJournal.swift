@@ -351,7 +351,9 @@ package final class ClusterJournal: DurableJournal {
     case .lost(.some):
       "another relay has this node's name: this one can write nothing more; give each relay a "
         + "node name of its own and start it again"
-    case .lost(nil): "something that is no relay has written to this node's key"
+    case .lost(nil):
+      "this node was forgotten while it was away ('pushrelay cluster forget'), or something that "
+        + "is no relay has written to its key: start it again"
     }
   }
 

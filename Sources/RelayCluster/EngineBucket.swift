@@ -76,6 +76,15 @@ struct EngineBucket: Sendable {
     }
   }
 
+  /// Removes a node's key as it was seen; false when the node has renewed it since, or the engine
+  /// does not answer.
+  func remove(_ node: Membership.Key) async -> Bool {
+    let answer = await client.ask(
+      Self.leases + node.stamp.node, after: node.revision, headers: [("KV-Operation", "DEL")],
+      within: .seconds(1))
+    return answer?.first?.storedSequence != nil
+  }
+
   private static func node(_ message: NATSMessage) -> Membership.Key? {
     guard let revision = message.sequence,
       let name = message.headers["Nats-Subject"]?.dropFirst(leases.count)

@@ -1,4 +1,5 @@
 package import Primitives
+import RelayCore
 
 /// The other nodes, by their keys in the bucket; time is this node's own. A value.
 package struct Membership: Sendable {
@@ -59,6 +60,13 @@ package struct Membership: Sendable {
   package func alive(at now: Instant) -> [Key] {
     known.values.filter { now - $0.since < length }.map(\.key)
       .sorted { $0.report.number < $1.report.number }
+  }
+
+  /// Nodes that have been gone for `Limits.goneNodeKept`. One node, the first at work, takes them
+  /// off the list; `me` is this one's number.
+  package func overdue(at now: Instant, me: UInt16) -> [Key] {
+    guard alive(at: now).first.map({ me < $0.report.number }) ?? true else { return [] }
+    return known.values.filter { now - $0.since >= Limits.goneNodeKept }.map(\.key)
   }
 
   /// All nodes with a key, and its age since the last change.

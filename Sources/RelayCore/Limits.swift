@@ -48,6 +48,8 @@ package enum Limits {
   /// The maximum age of a message between nodes, including its wait for a stripe's owner: below
   /// `hopPatience`, so that what was refused does not happen after all.
   package static let hopAge = Interval.seconds(2)
+  /// How long a cluster lists a node that has given no sign of life.
+  package static let goneNodeKept = Interval.seconds(86_400)
   /// Tolerated difference between two nodes' clocks, so that a timely hop is not too old.
   package static let clockDifference = Interval.seconds(1)
   /// Apps of one shard whose held silent pushes are reviewed in one step after a policy change.

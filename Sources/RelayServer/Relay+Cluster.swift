@@ -1,5 +1,5 @@
 import Logging
-import Primitives
+package import Primitives
 import ProviderCredentials
 import RelayCluster
 import RelayCore
@@ -65,24 +65,44 @@ extension Relay {
     return status
   }
 
-  /// The reasons why no node was told to give its stripes away.
-  package enum DrainError: Error {
+  /// What an operator may want of a node.
+  package enum NodeOrder: Sendable {
+    /// Give all stripes away and take none.
+    case drain
+    /// Take stripes again.
+    case undoDrain
+    /// Leave the list of nodes.
+    case forget
+  }
+
+  /// The reasons why an order to a node was not carried out.
+  package enum NodeOrderError: Error {
     /// The relay is on its own, or not running.
     case noCluster
     case noSuchNode
+    /// No sign of life for this long: there is nobody to give or take stripes.
+    case gone(Interval)
+    /// Only one that is gone can be forgotten.
+    case atWork
     case engine(String)
   }
 
-  /// Tells a node to give its stripes away and to take none.
-  package func drain(node: String) async throws(DrainError) {
-    guard let cluster = inbox.journal as? ClusterJournal else { throw .noCluster }
-    let isThere: Bool
-    do throws(StoreError) {
-      isThere = try await cluster.drain(node)
-    } catch {
-      throw .engine(error.description)
+  package func order(_ order: NodeOrder, node name: String) async throws(NodeOrderError) {
+    guard let cluster = inbox.journal as? ClusterJournal, let director = inbox.director else {
+      throw .noCluster
     }
-    guard isThere else { throw .noSuchNode }
+    guard let (node, age) = await director.node(name) else { throw .noSuchNode }
+    switch (order, age) {
+    case (.forget, nil): throw .atWork
+    case (.forget, .some): guard await director.forget(node) else { throw .atWork }
+    case (.drain, let age?), (.undoDrain, let age?): throw .gone(age)
+    case (.drain, nil), (.undoDrain, nil):
+      do throws(StoreError) {
+        try await cluster.drain(node.stamp, undo: order == .undoDrain)
+      } catch {
+        throw .engine(error.description)
+      }
+    }
   }
 
   // MARK: What all nodes share

@@ -12,15 +12,19 @@ struct ClusterCommand: AsyncParsableCommand {
         pushrelay cluster status
         pushrelay cluster status --state /var/lib/pushrelay --json
         pushrelay cluster drain a
+        pushrelay cluster drain a --undo
+        pushrelay cluster forget a
         pushrelay cluster export backup.sqlite --nats nats://127.0.0.1:4222
         pushrelay cluster import relay.sqlite --nats nats://127.0.0.1:4222
 
       Any node can be asked. One that drains gives its stripes, and with them the phones on them, \
       to the others, one after the other, and refuses no push meanwhile; it goes on taking \
-      connections until it ends. export and import speak with the NATS servers themselves. \
+      connections until it ends, and takes stripes again with --undo. One that died stays on the \
+      list for a day, or until it is forgotten. export and import speak with the NATS servers themselves. \
       docs/CLUSTER.md says more.
       """,
-    subcommands: [Status.self, Drain.self, Export.self, Import.self], defaultSubcommand: Status.self
+    subcommands: [Status.self, Drain.self, Forget.self, Export.self, Import.self],
+    defaultSubcommand: Status.self
   )
 
   struct Status: AsyncParsableCommand {
@@ -36,10 +40,25 @@ struct ClusterCommand: AsyncParsableCommand {
       commandName: "drain", abstract: "Have a node give its stripes to the others.")
     @Argument(help: "The node's name.")
     var node: String
+    @Flag(help: "Have it take stripes again.")
+    var undo = false
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      try await common.show(.POST, "/v1/cluster/nodes/\(node)/drain", as: ClusterCommand.show)
+      try await common.show(
+        undo ? .DELETE : .POST, "/v1/cluster/nodes/\(node)/drain", as: ClusterCommand.show)
+    }
+  }
+
+  struct Forget: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "forget", abstract: "Take a node that is gone off the list.")
+    @Argument(help: "The node's name.")
+    var node: String
+    @OptionGroup var common: AdminOptions
+
+    func run() async throws {
+      try await common.show(.DELETE, "/v1/cluster/nodes/\(node)", as: ClusterCommand.show)
     }
   }
 

@@ -98,6 +98,39 @@ import Testing
   }
 
   @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func aNodeIsDrainedTakenBackAndForgotten() async throws {
+    try await Self.run { scene in
+      let a = scene.nodes[0]
+      func node(_ name: String) async throws -> [String: Any]? {
+        let nodes = try await a("GET", "/v1/cluster").json["nodes"] as? [[String: Any]]
+        return nodes?.first { $0["name"] as? String == name }
+      }
+      func wait(for state: String, stripes isMeant: (Int) -> Bool) async throws {
+        while true {
+          let b = try await node("b")
+          let count = (b?["stripes"] as? [Int])?.count ?? 0
+          if b?["state"] as? String == state, isMeant(count) { return }
+          try await Task.sleep(for: .milliseconds(50))
+        }
+      }
+      #expect(
+        try await a("DELETE", "/v1/cluster/nodes/b").json["reason"] as? String == "NodeAtWork")
+      #expect(try await a("POST", "/v1/cluster/nodes/b/drain", "{}").status == 200)
+      try await wait(for: "draining") { $0 == 0 }
+      let undone = try await scene.relays[0].relay.command("cluster", "drain", "b", "--undo")
+      #expect(undone.succeeded, "\(undone)")
+      try await wait(for: "active") { $0 > 0 }
+      try scene.relays[1].send(.kill)
+      try await wait(for: "gone") { $0 == 0 }
+      let late = try await scene.relays[0].relay.command("cluster", "drain", "b")
+      #expect(!late.succeeded && late.errors.contains("NodeGone: b has given no sign"), "\(late)")
+      #expect(try await a("DELETE", "/v1/cluster/nodes/b").status == 200)
+      #expect(try await node("b") == nil)
+      #expect(try await a("DELETE", "/v1/cluster/nodes/b").status == 404)
+    }
+  }
+
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
   func aDeviceIsTheSameOnEveryNode() async throws {
     try await Self.run { scene in
       let (a, b) = (scene.nodes[0], scene.nodes[1])

@@ -456,6 +456,8 @@ class Relay:
                  node("c", 3, own["c"], **({"state": "draining"} if self.drained else {})), node("d", 4, [], **gone)]
         for key in ("leaseSeconds", "waiting", "waitingSeconds"):
             del nodes[3][key]
+        if self.forgotten:
+            del nodes[3]
         owner = {stripe: name for name, stripes in own.items() for stripe in stripes}
         return {"node": "a", "nodes": nodes, "partitions": 256, "stripes": [
             {"stripe": stripe, "epoch": 3, **({"state": "live", "node": owner[stripe]} if stripe in owner else {"state": "nobody"})}
@@ -674,6 +676,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def post_cluster(self, relay, parts, query, body):
         relay.drained = parts[1:] == ["c", "drain"]
+        return relay.cluster()
+
+    def delete_cluster(self, relay, parts, query, body):
+        if parts[1:] == ["c", "drain"]:
+            relay.drained = False
+        relay.forgotten = parts[1:] == ["d"]
         return relay.cluster()
 
     def get_overview(self, relay, parts, query, body):
@@ -922,7 +930,7 @@ def start(port=0, token="dev", clock="virtual", phones=10_000, nodes=False, empt
     server.daemon_threads = True
     server.token, server.stopping = token, False
     server.relay = Relay(phones, clock, empty)
-    server.relay.nodes, server.relay.drained = nodes, False
+    server.relay.nodes, server.relay.drained, server.relay.forgotten = nodes, False, False
     threading.Thread(target=server.serve_forever, daemon=True).start()
     threading.Thread(target=run_clock, args=(server,), daemon=True).start()
     return server

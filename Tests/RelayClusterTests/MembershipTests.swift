@@ -1,4 +1,5 @@
 import Primitives
+import RelayCore
 import Testing
 
 @testable import RelayCluster
@@ -26,6 +27,18 @@ import Testing
     // It goes on.
     membership.observe([Self.key(1, revision: 10), Self.key(2, revision: 6000)], at: Self.at(5250))
     #expect(membership.alive(at: Self.at(5250)).count == 2)
+  }
+
+  @Test func theFirstNodeAtWorkForgetsThoseLongGone() {
+    var membership = Membership(length: .seconds(3))
+    let day = Limits.goneNodeKept.milliseconds
+    for time in stride(from: Int64(0), through: day, by: 1000) {
+      membership.observe(
+        [Self.key(1, revision: 9), Self.key(3, revision: UInt64(time))], at: Self.at(time))
+      let overdue = membership.overdue(at: Self.at(time), me: 2).map(\.stamp.node)
+      #expect(overdue == (time < day ? [] : ["n1"]), "at \(time)")
+      #expect(membership.overdue(at: Self.at(time), me: 4).isEmpty)
+    }
   }
 
   @Test func anOldViewIsNoSignOfLife() {

@@ -29,21 +29,25 @@ function words({ state, ageSeconds, leaseSeconds, name }) {
 	if (leaseSeconds == null) return `${state}, does not answer`;
 	return `${state}${leaseSeconds > 0 ? "" : ", no lease"}${name === status.node ? ", this one" : ""}`;
 }
-function drain({ name, stripes }) {
-	if (!confirm(`Have ${name} give its ${stripes.length} stripe${stripes[1] == null ? "" : "s"} to the others? It takes none until it is started again.`)) return;
-	return api("POST", `/v1/cluster/nodes/${encodeURIComponent(name)}/drain`, {}).then(look).then(() => toast(`${name} gives its stripes away`));
+const ORDERS = { active: "Drain", draining: "Undo drain of", gone: "Forget" };
+function order({ name, stripes, state }) {
+	if (state === "active" && !confirm(`Have ${name} give its ${stripes.length} stripe${stripes[1] == null ? "" : "s"} to the others? It takes none until that is undone, or it is started again.`)) return;
+	const told = { active: "gives its stripes away", draining: "takes stripes again", gone: "is forgotten" }[state];
+	return api(state === "active" ? "POST" : "DELETE", `/v1/cluster/nodes/${encodeURIComponent(name)}${state === "gone" ? "" : "/drain"}`, {}).then(look).then(() => toast(`${name} ${told}`));
 }
 function nodes(body) {
 	const rows = h("tbody");
 	body.append(h("table", h("thead", h("tr", ["node", "state", "stripes", "partitions", "waiting for the engine", "", "providers", "phones"].map((name) => h("th", name)))), rows));
 	shown = [() => status && reconcile(rows, status.nodes, ({ name }) => name, ({ name: own }) => h("tr", [..."12345"].map(() => h("td")),
-		h("td", button("Drain", () => drain(status.nodes.find(({ name }) => name === own)), own)), h("td"), h("td")), (row, node) => {
+		h("td", button("Drain", () => order(status.nodes.find(({ name }) => name === own)), own)), h("td"), h("td")), (row, node) => {
 		const { name, stripes, partitions, waiting, waitingSeconds, provider, device, state } = node, isGone = state === "gone";
 		const marks = h("span.gauge", { role: "img", "aria-label": `stripes ${stripes.join(", ") || "none"}` }, status.stripes.map(({ node: owner }) => h(owner === name ? "i.on" : "i")));
 		const late = waiting ? `${number(waiting)} records, ${waitingSeconds.toFixed(1)} s` : waiting === 0 ? "nothing" : "unknown";
 		[h("b", name), h(isAway(node) ? "b.bad" : "span", words(node)), isGone ? "none" : marks, number(partitions), isGone ? "" : late, null, provider, device]
 			.map((content, index) => content == null || row.childNodes[index].replaceChildren(content));
-		row.querySelector("button").disabled = state !== "active" || !stripes.length;
+		const act = row.querySelector("button");
+		[act.textContent, act.ariaLabel] = [ORDERS[state].split(" ")[0], `${ORDERS[state]} ${name}`];
+		act.disabled = state === "active" && !stripes.length;
 	})];
 	return () => shown.map((draw) => draw());
 }
