@@ -69,6 +69,8 @@ struct FrameReader {
   private var isReset = false
   /// An incomplete frame, or incomplete frames of a header block.
   private var held: [UInt8] = []
+  /// Frames that bring no request further.
+  private var idleCount = 0
 
   init(prefaceBytes: Int) { left = prefaceBytes }
 
@@ -93,6 +95,7 @@ struct FrameReader {
       if case .other(let length) = piece {
         offset += Self.headBytes
         left = length
+        countIfIdle(rest, length)
         isReset = Self.type(rest) == NGHTTP2_RST_STREAM.rawValue
         continue
       }
@@ -144,6 +147,7 @@ struct FrameReader {
         input = UnsafeRawBufferPointer(rebasing: input[step...])
       case .other(let length):
         left = Self.headBytes + length - held.count
+        held.withUnsafeBytes { countIfIdle($0, length) }
         isReset = held[3] == UInt8(NGHTTP2_RST_STREAM.rawValue)
         return .passHeld
       case .headers:
@@ -152,6 +156,22 @@ struct FrameReader {
         return .broken(failure)
       }
     }
+  }
+
+  @inline(__always)
+  private mutating func countIfIdle(_ frame: UnsafeRawBufferPointer, _ length: Int) {
+    let isUseful =
+      Self.type(frame) == NGHTTP2_DATA.rawValue
+      && (length >= HTTP2Configuration.smallestUsefulBytes
+        || Self.flags(frame) & NGHTTP2_FLAG_END_STREAM.rawValue != 0)
+    if !isUseful { idleCount &+= 1 }
+  }
+
+  /// How many frames since the last call brought no request further: all but header blocks, and
+  /// DATA with bytes or an end.
+  mutating func takeIdle() -> Int {
+    defer { idleCount = 0 }
+    return idleCount
   }
 
   mutating func takeHeld() -> [UInt8] {

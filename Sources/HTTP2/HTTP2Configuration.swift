@@ -30,8 +30,9 @@ package struct HTTP2Configuration: Sendable {
   package var maximumArenaBytes = 2 << 20
   /// Control frames that may wait for a peer that does not read (server only; responses count).
   package var maximumQueuedFrames = 20_000
-  /// Streams a client may abandon unanswered, beyond one for each that it let finish.
-  package var maximumUnansweredResets = 1_000
+  /// Work that a client may have done for nothing, in frames without effect (server only; see
+  /// `SessionState.charge`). Above half of it `HTTP2Session.isTiresome`, above all it is flooded.
+  package var maximumIdleWork = 10_000
 
   /// Reports `HeaderField.isRepeated`; costs the memory of a header block per connection.
   package var tellsRepeatedFields = false
@@ -42,6 +43,11 @@ package struct HTTP2Configuration: Sendable {
   /// what a header list in its limit needs ("CONTINUATION flood", CVE-2024-27316).
   static let maximumBlockBytes = 65_536
   static let maximumContinuations = 8
+  /// A stream that ends unanswered, in frames without effect: its request was read and decoded. An
+  /// answer makes good for one.
+  static let abandonedStreamWork = 10
+  /// DATA frames with fewer bytes, not the last of their stream, are as good as empty.
+  static let smallestUsefulBytes = 8
   /// Bytes of an answer's head: it fits a frame.
   static let maximumAnswerHeadBytes = 8_000
 

@@ -4,10 +4,10 @@
 package enum HTTP2Error: Error, Equatable, Sendable {
   /// The client did not open with the connection preface (RFC 9113 section 3.4).
   case badPreface
-  /// PING, SETTINGS or CONTINUATION frames came faster than they could be answered.
+  /// PING, SETTINGS or CONTINUATION frames came faster than they could be answered, or the client had
+  /// more than `HTTP2Configuration.maximumIdleWork` done for nothing: frames without effect, streams
+  /// abandoned before their answers ("rapid reset", CVE-2023-44487).
   case flooded
-  /// The peer abandons streams instead of waiting for answers ("rapid reset", CVE-2023-44487).
-  case excessiveResets
   /// One `receive` would have kept more than `HTTP2Configuration.maximumArenaBytes`.
   case arenaFull
   /// Frames for a peer that does not read passed `maximumQueuedFrames`.

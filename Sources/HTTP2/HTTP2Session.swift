@@ -68,6 +68,7 @@ package final class HTTP2Session {
       return isBroken ? bytes.count : count - rest.count
     }
     if result < 0 { fail(Int32(truncatingIfNeeded: result)) }
+    state.pointee.charge(state.pointee.frames.takeIdle())
     if state.pointee.role == .server && state.pointee.failure == nil
       && nghttp2_session_get_outbound_queue_size(library)
         > state.pointee.limits.maximumQueuedFrames
@@ -151,12 +152,20 @@ package final class HTTP2Session {
       case .badPreface: HTTP2ErrorCode.protocolError
       case .connection(let code, _): code
       case .library: HTTP2ErrorCode.internalError
-      case .flooded, .excessiveResets, .arenaFull, .tooManyQueuedFrames, .streamClosed,
+      case .flooded, .arenaFull, .tooManyQueuedFrames, .streamClosed,
         .headersAlreadySent, .headersTooLarge, .notWritable, .queueFull, .wrongRole, .noNewStreams:
         HTTP2ErrorCode.enhanceYourCalm
       }
     nghttp2_session_terminate_session(library, code)
   }
+
+  /// Server: the client has had much done for nothing; let it wait before reading on.
+  package var isTiresome: Bool {
+    state.pointee.idleWork > state.pointee.limits.maximumIdleWork / 2
+  }
+
+  /// Server: makes good for so many frames without effect, as time does.
+  package func forgive(_ frames: Int) { state.pointee.makeGood(frames) }
 
   /// Why the connection ends, once it must.
   package var failure: HTTP2Error? { state.pointee.failure }
@@ -404,8 +413,8 @@ extension HTTP2Session {
     // Some clients send trailing blanks in values; they are harmless.
     nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1)
     nghttp2_option_set_max_deflate_dynamic_table_size(option, configuration.headerTableBytes)
-    // Resets are counted against answers (`maximumUnansweredResets`), not against a wall clock: a
-    // thousand phones may leave at once.
+    // Resets are counted against answers (`maximumIdleWork`), not against a wall clock: a thousand
+    // phones may leave at once.
     nghttp2_option_set_stream_reset_rate_limit(option, UInt64.max, 0)
   }
 

@@ -229,13 +229,10 @@ extension SessionState {
     events.append(.closed(id, errorCode: errorCode))
     guard role == .server else { return }
     if !flags.contains(.remoteEnded) { streams.history.abandoned(id) }
-    if flags.contains(.headersSubmitted) {
-      unansweredResets = max(0, unansweredResets - 1)
+    if flags.contains(.headersSubmitted), !flags.contains(.muted) {
+      makeGood(HTTP2Configuration.abandonedStreamWork)
     } else if !flags.contains(.resetByUs) && requestedGoAwayCode == nil {
-      unansweredResets += 1
-      if unansweredResets > limits.maximumUnansweredResets && failure == nil {
-        failure = .excessiveResets
-      }
+      charge(HTTP2Configuration.abandonedStreamWork)
     }
   }
 

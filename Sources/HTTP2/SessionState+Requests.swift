@@ -35,6 +35,7 @@ extension SessionState {
     guard blockStream != 0 else { return }
     blockStream = 0
     dropBlock()
+    charge(HTTP2Configuration.abandonedStreamWork)
   }
 
   /// The two ends' tables differ from now on (RFC 9113 section 4.3).

@@ -92,6 +92,8 @@ extension SessionState {
       streams.slots[slot].flags.insert(.localEnded)
       return
     }
+    // The client opens two windows again.
+    makeGood(2)
     // More is queued: libnghttp2 still has the item and continues.
     guard streams.slots[slot].queue.count == 0 else { return }
     // The queue ran dry while the frame was made, so libnghttp2 removed the item. Nothing was

@@ -47,8 +47,8 @@ struct SessionState {
   private var batchBytes = 0
   var currentStream: StreamID = 0
   var currentSlot = 0
-  /// Streams that the peer ended unanswered, less those that were answered.
-  var unansweredResets = 0
+  /// Server: what the client has had done for nothing, in frames without effect.
+  private(set) var idleWork = 0
 
   struct Turn {
     var headerBlocks = Int.max
@@ -172,6 +172,16 @@ struct SessionState {
     currentSlot = slot
     return slot
   }
+
+  /// Server: counts work that brings nothing. What brings something makes good for it, so the sum
+  /// stays low on an honest connection, however long it lives. (RFC 9113 section 10.5: such frames
+  /// have legitimate uses, and their excess is a denial of service.)
+  mutating func charge(_ frames: Int) {
+    idleWork += frames
+    if idleWork > limits.maximumIdleWork { failure = failure ?? .flooded }
+  }
+
+  mutating func makeGood(_ frames: Int) { idleWork = max(0, idleWork - frames) }
 
   mutating func nextStep(_ input: inout UnsafeRawBufferPointer) -> FrameReader.Step? {
     frames.next(&input, &streams)

@@ -102,7 +102,7 @@ enum ConnectErrorText {
     switch error {
     case .connection(_, let reason): reason
     case .flooded, .tooManyQueuedFrames: "too many control frames"
-    case .badPreface, .excessiveResets, .arenaFull, .library, .streamClosed, .headersAlreadySent,
+    case .badPreface, .arenaFull, .library, .streamClosed, .headersAlreadySent,
       .headersTooLarge, .notWritable, .queueFull, .wrongRole, .noNewStreams:
       "HTTP/2 error \(error)"
     }

@@ -87,7 +87,7 @@ extension ClientHandler {
     switch error {
     case .queueFull: .requestTooLarge
     case .noNewStreams: .goAway(reason: nil, errorCode: HTTP2ErrorCode.noError)
-    case .badPreface, .flooded, .excessiveResets, .arenaFull, .tooManyQueuedFrames, .connection,
+    case .badPreface, .flooded, .arenaFull, .tooManyQueuedFrames, .connection,
       .library, .streamClosed, .headersAlreadySent, .headersTooLarge, .notWritable, .wrongRole:
       .connectionLost(problem: ConnectErrorText.text(error))
     }

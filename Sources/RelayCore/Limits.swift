@@ -101,6 +101,8 @@ package enum Limits {
   /// Requests and bytes of a connection's turn on its loop; the rest waits for the next.
   package static let turnRequests = 1024
   package static let turnBytes = 262_144
+  /// HTTP/2 frames without effect that a connection may send a second without end.
+  package static let forgivenFrames = 100
   /// Before and after the first valid provider token (Apple, "Sending notification requests to
   /// APNs").
   package static let unauthenticatedStreams: UInt32 = 1

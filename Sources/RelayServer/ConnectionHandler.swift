@@ -72,6 +72,8 @@ final class ConnectionHandler: SocketHandler {
   private var stalledSince: Instant?
   private var isReading = true
   private var awaitsTurn = false
+  /// It has had much done for nothing, and is read again after the next sweep.
+  private var isPaused = false
   /// The peer's last activity, in the relay's time.
   private var lastActivity: Instant?
   /// Set while a fault lets nothing pass (`Faults/ConnectionHandler+Faults.swift`).
@@ -124,6 +126,7 @@ final class ConnectionHandler: SocketHandler {
       performEvents()
       fail(error)
     }
+    isPaused = transport.http2.isTiresome
     markDirty()
   }
 
@@ -145,8 +148,10 @@ final class ConnectionHandler: SocketHandler {
     transport.http2.beginTurn(headerBlocks: Limits.turnRequests, bytes: Limits.turnBytes)
   }
 
-  /// False for a peer that does not read its answers.
-  private var isInputWanted: Bool { stalledSince == nil && muting?.input != .leftInSocket }
+  /// False for a peer that does not read its answers, or wastes our time.
+  private var isInputWanted: Bool {
+    stalledSince == nil && !isPaused && muting?.input != .leftInSocket
+  }
 
   /// Reads on, or lets unread input wait until all other connections had their turn.
   func endTurn() {
@@ -274,6 +279,11 @@ final class ConnectionHandler: SocketHandler {
     if phase.isOver(at: now, runner) { return abort() }
     if let stalledSince, now - stalledSince > Limits.stalled { return abort() }
     if let muting, now - muting.since > Limits.muted { return abort() }
+    transport.http2.forgive(Limits.forgivenFrames)
+    if isPaused {
+      isPaused = false
+      endTurn()
+    }
     switch role {
     case .provider(let provider): provider.connection.sweep(at: now, on: self)
     case .device(let device): device.sweep(at: now, on: self)

@@ -32,12 +32,85 @@ import Testing
       client.headers(stream: number * 2 + 1, validRequest, endStream: false)
       client.reset(stream: number * 2 + 1)
     }
-    #expect(resets.failure == .excessiveResets && resets.frames < 1_100)
+    #expect(resets.failure == .flooded && resets.frames < 1_100)
     // The server made to reset the streams itself ("MadeYouReset", CVE-2025-8671).
     let made = try flood(reading: true) { client, number in
       client.headers(stream: number * 2 + 1, [(":method", "GET")])
     }
-    #expect(made.failure == .excessiveResets && made.frames < 1_100)
+    #expect(made.failure == .flooded && made.frames < 1_100)
+  }
+
+  /// Each is cheap to send and brings nothing; its answers, if any, are read.
+  private enum Nothing: CaseIterable {
+    case emptyData, bytewiseData, windowUpdate, unknownType, priority, resetOfClosed, ping, settings
+    case longList
+
+    func speak(_ client: inout RawClient, _ number: Int) {
+      switch self {
+      case .emptyData: client.append(type: 0, stream: 1)
+      case .bytewiseData: client.append(type: 0, stream: 1, [65])
+      case .windowUpdate: client.append(type: 8, stream: 0, [0, 0, 0, 1])
+      case .unknownType: client.append(type: 0x77, stream: 0, [1, 2, 3])
+      case .priority: client.append(type: 2, stream: 1, [0, 0, 0, 0, 1])
+      case .resetOfClosed: client.append(type: 3, stream: 3, [0, 0, 0, 8])
+      case .ping: client.append(type: 6, stream: 0, [UInt8](repeating: 1, count: 8))
+      case .settings: client.append(type: 4, stream: 0)
+      case .longList:
+        let value = String(repeating: "x", count: 3_000)
+        client.headers(
+          stream: number * 2 + 5, validRequest + ["a", "b", "c"].map { ($0, value) })
+      }
+    }
+  }
+
+  @Test(arguments: Nothing.allCases) private func whatBringsNothingEnds(_ what: Nothing) throws {
+    let server = try End(.server)
+    var client = RawClient()
+    _ = server.output()
+    client.append(type: 4, flags: 1, stream: 0)
+    client.headers(stream: 1, validRequest, endStream: false)
+    client.headers(stream: 3, validRequest)
+    server.receive(client.take())
+    try server.session.respond(to: 3, head("200"), endStream: true)
+    _ = server.output()
+    server.react = { session, event in
+      if case .headersTooLarge(let id) = event {
+        try session.respond(to: id, head("431"), endStream: true)
+      }
+    }
+    var wasTiresome = false
+    for number in 0..<20_000 where server.failure == nil {
+      what.speak(&client, number)
+      guard number % 50 == 49 else { continue }
+      server.receive(client.take())
+      _ = server.output()
+      wasTiresome = wasTiresome || server.session.isTiresome
+    }
+    #expect(server.failure == .flooded && wasTiresome, "\(String(describing: server.failure))")
+  }
+
+  /// The same for days, with honest work between it or slowly enough, is nobody's crime.
+  @Test func honestWorkMakesGood() throws {
+    let server = try End(.server)
+    var client = RawClient()
+    for number in 0..<30_000 {
+      let stream = number * 2 + 1
+      client.headers(stream: stream, validRequest, endStream: false)
+      client.append(type: 0, stream: stream, Array("payload!".utf8))
+      client.append(type: 0, flags: 1, stream: stream)
+      client.append(type: 8, stream: 0, [0, 0, 0, 1])
+      client.append(type: 6, stream: 0, [UInt8](repeating: 1, count: 8))
+      server.receive(client.take())
+      try server.session.respond(to: StreamID(stream), head("200"), endStream: true)
+      _ = server.output()
+    }
+    #expect(server.failure == nil && !server.session.isTiresome)
+    for _ in 0..<1_000 {
+      for _ in 0..<90 { client.append(type: 8, stream: 0, [0, 0, 0, 1]) }
+      server.receive(client.take())
+      server.session.forgive(100)
+    }
+    #expect(server.failure == nil && !server.session.isTiresome)
   }
 
   @Test func continuationsEndTheConnection() throws {
