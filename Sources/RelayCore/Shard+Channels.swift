@@ -114,9 +114,10 @@ extension Shard {
     guard hasRoomForPersist else { return refuse(.unavailable) }
     remove(number)
     let id = devices[device].id
+    // Owed: if it is not written now it comes later, for here the subscription is gone.
     answerWhenPersisted(
       .unsubscribed, to: request, of: id, record: .unsubscribed(id, topic, channel),
-      into: &effects)
+      mayLinger: true, into: &effects)
   }
 
   mutating func restoreSubscription(_ id: DeviceID, _ topic: Topic, _ channel: ChannelID) {
