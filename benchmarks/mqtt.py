@@ -1,8 +1,8 @@
 """What a broker of MQTT 3.1.1 does, for scripts/bench --broadcast: as little of the protocol as that takes.
 
-  mqtt.py fleet PORT SUBSCRIBERS PUBLICATIONS QOS   subscribers of one topic, a connection each; one
-                                                    publication each half second
-  mqtt.py push PORT SECONDS RATE                    another client, whose publications are acknowledged
+  mqtt.py fleet PORT SUBSCRIBERS PUBLICATIONS SECONDS QOS   subscribers of one topic, a connection each
+  mqtt.py push PORT SECONDS RATE                            another client, whose publications are
+                                                            acknowledged
 
 Prints JSON. One thread with epoll and blocking writes: what arrives is counted by its length.
 """
@@ -54,7 +54,7 @@ def expect(peer, answer):
         sys.exit(f"the broker answers {got.hex()}, not {answer.hex()}")
 
 
-def fleet(port, count, publications, qos):
+def fleet(port, count, publications, seconds, qos):
     peers, poll = {}, select.epoll()
     for number in range(count):
         peer = connect(port, b"phone%d" % number, number)
@@ -68,7 +68,8 @@ def fleet(port, count, publications, qos):
     lasts, arrived = [], 0
     start = time.monotonic()
     for number in range(publications):
-        time.sleep(max(0, start + number / 2 - time.monotonic()))
+        due = start + (number + 0.5) * seconds / publications
+        time.sleep(max(0, due - time.monotonic()))
         begin, due = time.monotonic(), count
         publisher.sendall(publication(TOPIC, qos, number + 1))
         while due and time.monotonic() < begin + 30:

@@ -3,7 +3,7 @@
 # shellcheck disable=SC2154 # What is not assigned here is scripts/bench's.
 #
 # One relay with the store in memory. A fleet on shared connections subscribes to one channel and
-# gets a broadcast each half second; beside it another provider pushes to phones of its own, in a
+# gets 20 broadcasts in twice the seconds; beside it another provider pushes to phones of its own, in a
 # process of its own, first alone and then while the broadcasts go out. Not pinned to a core: relay
 # and fleet share the machine. The fleet parses a line once and compares the others with it byte by
 # byte (Sources/RelayClient/BroadcastMeter.swift); what each process used of the processors is
@@ -18,7 +18,7 @@ most_connections=15000
 
 measure_broadcast() {
   local subscribers=${broadcast_subscribers:-100000} beside
-  measure_fleet shared "$subscribers" 1000
+  measure_fleet shared "$subscribers" 1000 20
   report_broadcast shared "$subscribers phones, 1000 on a connection"
   if ! command -v mosquitto >/dev/null; then
     say "mosquitto is not installed: not compared"
@@ -26,16 +26,18 @@ measure_broadcast() {
   fi
   beside=$((subscribers < most_connections ? subscribers : most_connections))
   scheme=http plaintext=(--plaintext)
-  measure_fleet apart "$beside" 1
+  # With a connection each a broadcast takes longer: fewer, so that none waits for the last.
+  measure_fleet apart "$beside" 1 6
   measure_mosquitto "$beside"
   report_broadcast apart "$beside phones, a connection each, in the clear"
   report_broadcast mosquitto0 "mosquitto, QoS 0, the same number"
   report_broadcast mosquitto1 "mosquitto, QoS 1, the same number"
 }
 
-# measure_fleet NAME SUBSCRIBERS SHARE: a relay, a fleet with so many phones on a connection.
+# measure_fleet NAME SUBSCRIBERS SHARE BROADCASTS: a relay, a fleet with so many phones on a
+# connection.
 measure_fleet() {
-  local name=$1 address state=$work/$1 fleet before spent
+  local name=$1 address state=$work/$1 fleet before
   # shellcheck disable=SC2034 # Where the relay and the load begin.
   server_core=() load_core=()
   launch_relay "$name" --store memory --channels 127.0.0.1:0 --log-level error
@@ -48,7 +50,7 @@ measure_fleet() {
   push_beside "$name" "$address" >"$work/$name.alone.json"
   say "$name: $2 phones subscribe"
   "$relay" load --state "$state" --devices "$2" --share "$3" --rate 1 --seconds "$((seconds * 2))" \
-    --broadcasts "$((seconds * 4))" --wait 30 --json "${plaintext[@]}" \
+    --broadcasts "$4" --wait 30 --json "${plaintext[@]}" \
     >"$work/$name.json" 2>"$work/$name.fleet.log" &
   fleet=$!
   processes+=("$fleet")
@@ -56,8 +58,7 @@ measure_fleet() {
   before=$(ticks "$name")
   push_beside "$name" "$address" >"$work/$name.meanwhile.json"
   wait "$fleet" || fail "the broadcasts failed: $(tail -n 1 "$work/$name.fleet.log")"
-  spent=$(($(ticks "$name") - before))
-  say "$name: the relay used $(per "$spent" "$hertz") s of a processor meanwhile"
+  say_used "$name" "$before"
   kill "${process[$name]}"
   wait "${process[$name]}" 2>/dev/null || true
 }
@@ -70,6 +71,9 @@ until_fleet() {
   done
 }
 
+# say_used NAME TICKS: what a server has used of a processor since it had used so much.
+say_used() { say "$1 used $(per "$(($(ticks "$1") - $2))" "$hertz") s of a processor meanwhile"; }
+
 # push_beside NAME ADDRESS: pushes of another provider to 100 phones; its report.
 push_beside() {
   "$relay" load --state "$work/others.$1" --provider "$2" --device "$device_address" \
@@ -78,7 +82,7 @@ push_beside() {
 }
 
 measure_mosquitto() {
-  local qos client=("python3" "$root/benchmarks/mqtt.py") fleet
+  local qos client=("python3" "$root/benchmarks/mqtt.py") fleet before
   find_port
   printf '%s\n' "listener $port 127.0.0.1" "allow_anonymous true" "persistence false" \
     "log_type none" "set_tcp_nodelay true" >"$work/mosquitto.conf"
@@ -88,13 +92,15 @@ measure_mosquitto() {
     say "mosquitto: another client, alone"
     "${client[@]}" push "$port" "$seconds" "$others_rate" >"$work/mosquitto$qos.alone.json"
     say "mosquitto: $1 subscribe with QoS $qos"
-    "${client[@]}" fleet "$port" "$1" "$((seconds * 4))" "$qos" \
+    "${client[@]}" fleet "$port" "$1" 6 "$((seconds * 2))" "$qos" \
       >"$work/mosquitto$qos.json" 2>"$work/mosquitto$qos.log" &
     fleet=$!
     processes+=("$fleet")
     until_fleet "$fleet" subscribe "$work/mosquitto$qos.log"
+    before=$(ticks mosquitto)
     "${client[@]}" push "$port" "$seconds" "$others_rate" >"$work/mosquitto$qos.meanwhile.json"
     wait "$fleet" || fail "the publications failed: $(tail -n 1 "$work/mosquitto$qos.log")"
+    say_used mosquitto "$before"
   done
 }
 

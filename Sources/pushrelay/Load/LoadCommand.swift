@@ -20,8 +20,8 @@ struct LoadCommand: AsyncParsableCommand {
       Pushes are sent when they are due, whether or not earlier ones were answered, and times \
       count from then: a relay that stalls does not slow down what measures it ("coordinated \
       omission"). Phones listen and acknowledge at once; they are remembered in \
-      STATE/fleet.json. A broadcast's line is compared with that of the phone before and counted. This program and the relay share the machine's processors: what it \
-      measures is both.
+      STATE/fleet.json. A broadcast's line is compared with that of the phone before and counted. \
+      This program and the relay share the machine's processors: what it measures is both.
       """)
 
   @Option(help: "Phones that listen.")
