@@ -71,8 +71,8 @@ package enum BroadcastEvent: Hashable, Sendable {
 /// 1. A subscription is in the list of its app, and at its `place` among its channel's subscribers.
 /// 2. Nobody gets a broadcast twice, nor one older than the last: `last` only rises.
 /// 3. A broadcast goes out in ticks of `Limits.broadcastSlice` subscribers on at most
-///    `Limits.broadcastWrites` connections, with other events in between. A new subscriber is behind
-///    `rest`, and gets it if it is stored.
+///    `Limits.broadcastWrites` connections, with other events in between. A new subscriber is
+///    behind `rest`, and gets it if it is stored.
 extension Shard {
   mutating func handle(_ event: BroadcastEvent, into effects: inout [Effect]) {
     switch event {
