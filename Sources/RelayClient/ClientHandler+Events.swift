@@ -58,7 +58,8 @@ extension ClientHandler {
 
   private func data(_ id: StreamID, _ bytes: Range<Int>, endStream: Bool) {
     guard let stream = streams[id] else { return }
-    if !bytes.isEmpty, stream.box.received(transport.http2.arena[bytes]) {
+    let isMetered = meter?.take(transport.http2.arena.span.extracting(bytes)) == true
+    if !isMetered, !bytes.isEmpty, stream.box.received(transport.http2.arena[bytes]) {
       guard !stream.isRequest else {
         return giveUp(id, .responseTooLarge(limitBytes: options.maximumResponseBytes))
       }

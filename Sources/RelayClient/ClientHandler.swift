@@ -50,6 +50,7 @@ final class ClientHandler: ChannelInboundHandler {
   private var ticker: Scheduled<Void>?
   private var events: [HTTP2Event] = []
   private var isReading = true
+  var meter: BroadcastMeter?
 
   init(
     _ transport: Transport, address: String, isSecure: Bool, options: ClientOptions,
@@ -60,6 +61,7 @@ final class ClientHandler: ChannelInboundHandler {
     self.address = address
     self.isSecure = isSecure
     self.options = options
+    meter = options.onBroadcasts.map { BroadcastMeter($0) }
   }
 
   // MARK: The channel
@@ -92,6 +94,7 @@ final class ClientHandler: ChannelInboundHandler {
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
+    meter?.endBatch()
     flush()
     if transport.peerHasClosed { fail(endOfFile) }
     context.fireChannelReadComplete()

@@ -1,6 +1,7 @@
 import HTTP2
 package import NIOCore
 import NIOPosix
+package import RelayCore
 package import TLS
 import Transport
 
@@ -152,6 +153,9 @@ package struct ClientOptions: Sendable {
   package var maximumResponseBytes = 16 << 20
   /// Unread bytes of a stream until the connection stops reading.
   package var unreadStreamBytes = 1 << 20
+  /// Called on the event loop, after each read that brought some, with a broadcast and how many
+  /// lines of it came. Readers of streams do not get these lines. nil: they get all.
+  package var onBroadcasts: (@Sendable (Broadcast, Int) -> Void)?
 
   package init() {}
 

@@ -1,5 +1,5 @@
 /// All refusals of broadcasts and of channel management, as Apple lists them ("Handling error
-/// responses from broadcast push notification requests"). `InternalServerError` is never sent.
+/// responses from broadcast push notification requests"). `InternalServerError` is a fault's only.
 package enum ChannelRefusal: CaseIterable, Error, Sendable {
   case featureNotEnabled, missingChannelID, badChannelID, channelNotRegistered, badRequestParams
   case badRequestPayload, payloadEmpty, badMessageID, missingPushType, invalidPushType
@@ -69,6 +69,13 @@ package enum ChannelRefusal: CaseIterable, Error, Sendable {
       )
     case .shutdown: (503, "Shutdown", "the relay is shutting down")
     }
+  }
+
+  /// The refusal with this reason of the provider API; nil when there is none.
+  package init?(reason: String) {
+    let found = Self.allCases.first { $0.row.reason.replacing(" ", with: "") == reason }
+    guard let found else { return nil }
+    self = found
   }
 
   /// The nearest of these for a refusal of credentials.

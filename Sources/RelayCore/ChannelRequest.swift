@@ -164,6 +164,15 @@ package enum ChannelWish: Hashable, Sendable {
   case delete(ChannelID)
   case list
   case publish(ChannelID, BroadcastDraft)
+
+  /// Whether it waits for the journal.
+  package var isWritten: Bool {
+    switch self {
+    case .create, .delete: true
+    case .read, .list: false
+    case .publish(_, let draft): draft.expirationSeconds != 0
+    }
+  }
 }
 
 /// A broadcast before its channel has decided about it.

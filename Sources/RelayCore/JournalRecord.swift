@@ -38,7 +38,7 @@ package struct JournalRecord: Hashable, Sendable {
   package var sequence: UInt64
   package var content: Content
   /// The write may wait a little. A notification was sent already and may be acknowledged before it
-  /// ("commit or ack"); nobody waits for the other records.
+  /// ("commit or ack"). Of the other records nobody waits but who ends a subscription.
   package var mayLinger: Bool
 
   /// Whether a failed write must be repeated: nobody submits it again, but later records need it.

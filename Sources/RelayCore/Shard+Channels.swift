@@ -70,8 +70,9 @@ package enum BroadcastEvent: Hashable, Sendable {
 /// Invariants:
 /// 1. A subscription is in the list of its app, and at its `place` among its channel's subscribers.
 /// 2. Nobody gets a broadcast twice, nor one older than the last: `last` only rises.
-/// 3. A broadcast goes out in ticks of `Limits.broadcastSlice` subscribers, with other events in
-///    between. A new subscriber is behind `rest`, and gets it if it is stored.
+/// 3. A broadcast goes out in ticks of `Limits.broadcastSlice` subscribers on at most
+///    `Limits.broadcastWrites` connections, with other events in between. A new subscriber is
+///    behind `rest`, and gets it if it is stored.
 extension Shard {
   mutating func handle(_ event: BroadcastEvent, into effects: inout [Effect]) {
     switch event {
@@ -114,9 +115,10 @@ extension Shard {
     guard hasRoomForPersist else { return refuse(.unavailable) }
     remove(number)
     let id = devices[device].id
+    // Owed: if it is not written now it comes later, for here the subscription is gone.
     answerWhenPersisted(
       .unsubscribed, to: request, of: id, record: .unsubscribed(id, topic, channel),
-      into: &effects)
+      mayLinger: true, into: &effects)
   }
 
   mutating func restoreSubscription(_ id: DeviceID, _ topic: Topic, _ channel: ChannelID) {
@@ -158,15 +160,18 @@ extension Shard {
     guard let subscribers = channels[job.broadcast.channel]?.subscribers else { return }
     // Some may have left.
     job.rest = min(job.rest, subscribers.count)
-    let end = max(0, job.rest - Limits.broadcastSlice)
+    var end = job.rest
     var connections: [ConnectionID] = []
-    for place in (end..<job.rest).reversed() {
-      let number = subscribers[place]
+    var writes: Set<ConnectionNumber> = []
+    while end > 0, job.rest - end < Limits.broadcastSlice, writes.count < Limits.broadcastWrites {
+      end -= 1
+      let number = subscribers[end]
       guard subscriptions[number].last < job.broadcast.number,
         let connection = devices[apps[subscriptions[number].app].device].connection
       else { continue }
       subscriptions[number].last = job.broadcast.number
       connections.append(connection)
+      writes.insert(connection.connection)
     }
     send(job.broadcast, to: connections, into: &effects)
     job.rest = end

@@ -151,12 +151,13 @@ extension Shard {
 
   mutating func answerWhenPersisted(
     _ answer: DeviceAnswer, to request: RequestID, of device: DeviceID,
-    record: JournalRecord.Content, into effects: inout [Effect]
+    record: JournalRecord.Content, mayLinger: Bool = false, into effects: inout [Effect]
   ) {
     let sequence = nextSequence
     pending.append(.device(key: device.routingKey))
     pendingAnswers.append(TokenChanges.Reply(request: request, answer: answer))
-    effects.append(.persist(JournalRecord(sequence: sequence, content: record)))
+    effects.append(
+      .persist(JournalRecord(sequence: sequence, content: record, mayLinger: mayLinger)))
   }
 
   func appNumber(of device: DeviceNumber, _ topic: Topic) -> AppNumber? {

@@ -91,6 +91,11 @@ package struct Fault: Hashable, Sendable {
         && (device?.routingKey ?? notification.token.routingKey) == notification.token.routingKey
         && (topic.map { $0 == notification.topic.description } ?? true)
     }
+
+    /// A request about an app's channels has no device, token or class.
+    func holds(channelsOf bundle: Topic) -> Bool {
+      device == nil && token == nil && kind == nil && (topic ?? "\(bundle)") == "\(bundle)"
+    }
   }
 
   package struct When: Hashable, Sendable {

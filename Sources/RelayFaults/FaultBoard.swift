@@ -42,6 +42,20 @@ package struct FaultSet: Sendable {
     }
   }
 
+  /// The rule that answers a request about an app's channels, if any, and what it answers.
+  package func hit(
+    channelsOf bundle: Topic, at now: Instant
+  ) -> (rule: FaultRule, refusal: ChannelRefusal)? {
+    for rule in rules {
+      guard rule.fault.place == .provider, case .answer(let rejection) = rule.fault.action,
+        let refusal = ChannelRefusal(reason: rejection.reason),
+        rule.fault.match.holds(channelsOf: bundle), rule.hits(at: now)
+      else { continue }
+      return (rule, refusal)
+    }
+    return nil
+  }
+
   /// The rule that hits a write of the journal, if any; it makes it fail or delays it.
   package func journalHit(failing: Bool, at now: Instant) -> FaultRule? {
     rules.first { rule in

@@ -327,7 +327,9 @@ extension DeviceConnection {
 
   @discardableResult
   func send(_ line: Span<UInt8>, to stream: StreamID, on handler: ConnectionHandler) -> Bool {
-    guard case .listening = streams[stream] else { return false }
+    // Looked at in place: this is done for each phone of a broadcast.
+    let listens = streams.read(stream) { if case .listening = $0 { true } else { false } }
+    guard listens == true else { return false }
     do throws(HTTP2Error) {
       try handler.transport.http2.write(line, to: stream)
       return true
@@ -381,9 +383,10 @@ extension DeviceConnection {
 
   /// All written lines are on their way: acknowledges those of a self-acknowledging stream.
   func drained(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
-    guard case .listening(let listener) = streams[stream], listener.acknowledgesItself else {
-      return
+    let acknowledgesItself = streams.read(stream) {
+      if case .listening(let listener) = $0 { listener.acknowledgesItself } else { false }
     }
+    guard acknowledgesItself == true, let listener = listener(of: stream) else { return }
     modifyListener(stream) { $0.unacknowledged.removeAll() }
     let address = handler.address(stream)
     for id in listener.unacknowledged {

@@ -203,6 +203,7 @@ final class ShardRunner {
     case .answer(let address, _), .hello(let address), .sendEmpty(let address),
       .checkQueue(let address), .close(let address, _):
       guard isHere(address, effect) else { return }
+      if case .answer(_, .subscribed(let channel)) = effect { confirm(channel) }
       connection(address.connection)?.perform(effect)
     case .sendKeepAlive(let address):
       guard isHere(address, effect) else { return }
@@ -315,7 +316,7 @@ extension ShardRunner {
 
   /// With memory for storage: the records are now as safe as they get.
   func memoryAnswered(_ sequence: UInt64, _ retired: [LoopLedger.RetiredToken]) {
-    if faults.inForce != nil, memoryWriteFails() {
+    if faults.inForce != nil, writeFails() {
       return hear(.journal(.persistFailed(through: sequence)))
     }
     if !retired.isEmpty, case .memory(let feedback) = settings.storage {

@@ -10,6 +10,7 @@ struct SavedCheckpoint {
   let bytes: Int
   let feedback: (items: [FeedbackItem], lastPosition: Int64)
   let names: [DeviceID: String]
+  let channels: ChannelRegistry?
 }
 
 /// The whole relay, its clock included, returns to a checkpoint: a hundred tests from one set-up.
@@ -47,7 +48,8 @@ extension VirtualClock {
     let saved = SavedCheckpoint(
       number: number, at: now, bytes: needed - kept,
       feedback: await feedback.checkpoint(),
-      names: await loops.ask(0) { $0.settings.names.all } ?? [:])
+      names: await loops.ask(0) { $0.settings.names.all } ?? [:],
+      channels: await channels?.registry)
     checkpoints[name] = saved
     if let before { _ = await loops.onEach { $0.dropCheckpoint(before.number) } }
     try await settle()
@@ -72,10 +74,15 @@ extension VirtualClock {
     _ = await loops.onEach { $0.memoryAnswersAll() }
     await feedback.rewind(to: saved.feedback)
     _ = await loops.ask(0) { $0.settings.names.all = saved.names }
+    if let registry = saved.channels { await channels?.rewind(to: registry) }
     try await settle()
     // The work that faults had delayed never comes.
     _ = await loops.onEach { $0.adminPeers.refuse() }
     return CheckpointStatus(name: name, at: saved.at, bytes: saved.bytes)
+  }
+
+  private var channels: Channels? {
+    get async { await loops.ask(0) { $0.settings.channels } ?? nil }
   }
 
   package func dropCheckpoint(_ name: String) async throws(ClockError) {

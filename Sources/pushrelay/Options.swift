@@ -77,12 +77,16 @@ struct ConnectionOptions: ParsableArguments {
     return (address, plaintext || ready.plaintext)
   }
 
-  func connect(device named: RelayConfiguration.Endpoint?) async throws -> RelayClient {
-    try await connect(to: find(device: named))
+  func connect(
+    device named: RelayConfiguration.Endpoint?, options: ClientOptions = ClientOptions()
+  ) async throws -> RelayClient {
+    try await connect(to: find(device: named), options: options)
   }
 
   /// Connects. `identity` is shown to a relay that asks for one.
-  func connect(to place: Place, identity: TLSIdentity? = nil) async throws -> RelayClient {
+  func connect(
+    to place: Place, identity: TLSIdentity? = nil, options: ClientOptions = ClientOptions()
+  ) async throws -> RelayClient {
     let address = place.address
     let security: RelayClient.Security =
       place.isPlaintext
@@ -92,7 +96,7 @@ struct ConnectionOptions: ParsableArguments {
           trust: try trust(), identity: identity, applicationProtocols: ["h2"]),
         serverName: insecure ? nil : address.host)
     return try await RelayClient.connect(
-      host: address.host, port: address.port, security: security,
+      host: address.host, port: address.port, security: security, options: options,
       on: MultiThreadedEventLoopGroup.singleton)
   }
 

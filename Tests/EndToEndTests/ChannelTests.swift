@@ -83,7 +83,8 @@ import Testing
   }
 
   /// Of those that are not here, `FeatureNotEnabled` is below, `CannotCreateChannelConfig` takes
-  /// 10,000 channels (`ChannelRegistryTests`), the two of 503 are in `ChannelExchangesTests`.
+  /// 10,000 channels (`ChannelRegistryTests`), `Shutdown` is in `ChannelExchangesTests`, and faults
+  /// make the other two (`ChannelsTests`).
   private static let causes: [ChannelRefusal: [Cause]] =
     idCauses.merging(contentCauses) { $0 + $1 }.merging(credentialCauses) { $0 + $1 }
 

@@ -23,6 +23,7 @@ extension Checker {
     lastSequence = sequences.first - 1
     settledSequence = lastSequence
     crashDevices(disk)
+    crashChannels(disk)
     crashTokens(disk)
     crashBudgets(disk)
     forgetOwnPolicies()

@@ -23,6 +23,7 @@ extension Checker {
       check(answer, to: request)
     case .answer(let request, let answer):
       expect(openRequests.remove(request) != nil, "answered twice or unasked: \(effect)")
+      checkChannels(answer, to: request)
       check(answer, to: request)
     case .hello(let connection), .sendEmpty(let connection), .checkQueue(let connection):
       expect(live[connection] != nil, "to a connection that is closed: \(effect)")
@@ -37,7 +38,8 @@ extension Checker {
     case .send(let connection, let delivery): send(connection, delivery)
     case .persist(let record): persist(record)
     case .forget(let sequence): forget(sequence)
-    case .tell, .sendBroadcast: break
+    case .sendBroadcast(let broadcast, let connections): checkBroadcast(broadcast, to: connections)
+    case .tell: break
     case .log(let event): log(event)
     }
   }

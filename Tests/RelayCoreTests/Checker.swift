@@ -123,6 +123,7 @@ struct Checker {
   var forgottenEarly: [UniqueID] = []
   /// nil while a shard is being restored.
   var eventAtHand: Event?
+  var channels = ChannelChecks()
   /// Lives that the shard at hand took over.
   var restoredCount = 0
 
@@ -164,6 +165,7 @@ struct Checker {
     eventAtHand = event
     settledBefore = settledSequence
     noteRides(event)
+    noteChannels(event)
     switch event {
     case .submitted(let notification, let request):
       openRequests.insert(request)

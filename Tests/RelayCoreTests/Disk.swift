@@ -28,6 +28,12 @@ struct Disk {
     var sequence: UInt64
   }
 
+  struct Subscription: Hashable {
+    var device: DeviceID
+    var topic: Topic
+    var channel: ChannelID
+  }
+
   /// As stripes do and SQLite does not: what came over an alias is kept with the device, and ends
   /// with the app.
   var keepsDevices = false
@@ -39,6 +45,8 @@ struct Disk {
   /// What apps have used, also those that are gone, and the records that say so.
   private(set) var appBudgets: [BudgetKey: (state: RateLimit.State, sequence: UInt64)] = [:]
   private(set) var aliases: [DeviceToken: OwnToken] = [:]
+  private(set) var subscriptions: Set<Subscription> = []
+  private var endedChannels: Set<ChannelID> = []
   /// Oldest first.
   private(set) var gone: [(token: DeviceToken, since: Instant)] = []
   /// Every record about devices and apps that was ever written.
@@ -146,9 +154,10 @@ struct Disk {
     let rest = former.filter { $0.value != RateLimit.State() }.sorted {
       ($0.key.device.value.low, "\($0.key.topic)") < ($1.key.device.value.low, "\($1.key.topic)")
     }
+    let budgets = rest.map { RestoredRecord.spent($0.key.device, $0.key.topic, $0.value) }
     return devices.shuffled(using: &generator).map {
       .device($0.id, $0.secret, budget: $0.budget)
-    } + registered + rest.map { .spent($0.key.device, $0.key.topic, $0.value) }
+    } + registered + restoredSubscriptions(using: &generator) + budgets
       + aliases.values.sorted { $0.token.bytes.lexicographicallyPrecedes($1.token.bytes) }
       .shuffled(using: &generator).map { .alias($0) }
       + gone.map { .gone($0.token, since: $0.since) }
@@ -160,6 +169,24 @@ struct Disk {
         return .forwarded(
           stored.notification, to: device, sequence: sequence, acceptedAt: stored.acceptedAt)
       }
+  }
+
+  private func restoredSubscriptions(using generator: inout SeededRandom) -> [RestoredRecord] {
+    // No draw in a world without channels: the worlds that are remembered stay what they are.
+    guard !subscriptions.isEmpty else { return [] }
+    return subscriptions.sorted {
+      ($0.channel, "\($0.device)", "\($0.topic)") < ($1.channel, "\($1.device)", "\($1.topic)")
+    }.shuffled(using: &generator).map { .subscription($0.device, $0.topic, $0.channel) }
+  }
+
+  /// A channel was deleted; later subscriptions to it are left out at the next start.
+  mutating func end(_ channel: ChannelID) {
+    endedChannels.insert(channel)
+    subscriptions = subscriptions.filter { $0.channel != channel }
+  }
+
+  private mutating func unsubscribe(_ device: DeviceID, _ topic: Topic) {
+    subscriptions = subscriptions.filter { $0.device != device || $0.topic != topic }
   }
 
   /// The record is not needed any more, and the disk has heard of it.
@@ -202,6 +229,7 @@ struct Disk {
       let older = remove(device, topic)
       if let older, older != token {
         retire(older, at: now)
+        unsubscribe(device, topic)
         removeForwarded(older, to: device)
       }
       if older != token { removeForwarded(token, to: device) }
@@ -211,6 +239,7 @@ struct Disk {
           device: device, topic: topic, token: token, isOwn: isOwn, sequence: record.sequence))
     case .unregistered(let device, let topic, let token, let moment):
       apps.removeAll { $0.device == device && $0.topic == topic && $0.token == token }
+      unsubscribe(device, topic)
       retire(token, at: moment)
       removeForwarded(token, to: device)
     case .granted(let own):
@@ -219,7 +248,11 @@ struct Disk {
       if aliases[own.token] == own { aliases[own.token] = nil }
     case .forgotten(let id):
       devices.removeAll { $0.id == id }
-    case .subscribed, .unsubscribed: break
+    case .subscribed(let device, let topic, let channel):
+      guard !endedChannels.contains(channel) else { break }
+      subscriptions.insert(Subscription(device: device, topic: topic, channel: channel))
+    case .unsubscribed(let device, let topic, let channel):
+      subscriptions.remove(Subscription(device: device, topic: topic, channel: channel))
     case .spent(let device, let topic, let appBudget, let deviceBudget):
       appBudgets[BudgetKey(device: device, topic: topic)] = (appBudget, record.sequence)
       for index in devices.indices where devices[index].id == device {

@@ -15,7 +15,7 @@ import Testing
   }
 
   private func world(_ seed: UInt64, steps: Int = 300) -> World {
-    var world = World(seed: seed)
+    var world = World(seed: seed) { $0.hasChannels = seed % 4 == 3 }
     for _ in 0..<steps { world.step() }
     return world
   }

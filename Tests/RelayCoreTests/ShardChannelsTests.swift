@@ -91,13 +91,20 @@ import Testing
     #expect(sent(subscribe(app, &fixture)).isEmpty)
   }
 
-  @Test func manySubscribersGetItInSteps() {
+  /// A step has so many phones, and so many connections that are written to.
+  @Test(arguments: [
+    (1, Limits.broadcastSlice), (3, Limits.broadcastSlice), (100_000, Limits.broadcastWrites),
+  ])
+  func manySubscribersGetItInSteps(connections: Int, step: Int) {
     var fixture = ShardFixture()
-    let count = 2 * Limits.broadcastSlice + 3
-    for _ in 0..<count {
+    let count = 2 * step + 3
+    for number in 0..<count {
       let app = fixture.phoneWithApp()
       _ = subscribe(app, &fixture)
-      _ = fixture.connect(app.phone)
+      let connection = ConnectionID(
+        loop: 1, connection: ConnectionNumber(UInt32(number % connections + 1)),
+        stream: Int32(number))
+      _ = fixture.handle(.asked(.connected, app.phone.credential, from: connection))
     }
     _ = fixture.handle(.broadcast(.published(broadcast(1))))
     var steps: [Int] = []
@@ -107,7 +114,7 @@ import Testing
       steps.append(got.count)
       all += got
     }
-    #expect(steps == [Limits.broadcastSlice, Limits.broadcastSlice, 3])
+    #expect(steps == [step, step, 3])
     #expect(Set(all).count == count)
     #expect(fixture.shard.channelCounts[channel]?.delivered == count)
   }
@@ -123,6 +130,7 @@ import Testing
     }
     _ = fixture.handle(.broadcast(.published(broadcast(1))))
     var got = sent(fixture.advance(.zero))[1] ?? []
+    #expect(got.count < apps.count - 5)
     for app in apps.prefix(5) { _ = fixture.unregister(app) }
     got += sent(fanOut(&fixture))[1] ?? []
     #expect(Set(got) == Set(connections.dropFirst(5)))
@@ -163,6 +171,23 @@ import Testing
     #expect(fixture.shard.channels.isEmpty)
     _ = subscribe(app, &fixture)
     #expect(answer(fixture.persistAll()) == .subscribed(channel))
+  }
+
+  /// The subscription is gone here, so it must not come back with the next start.
+  @Test func anEndThatCannotBeWrittenIsOwed() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    _ = subscribe(app, &fixture)
+    fixture.journal = .manual
+    let effects = fixture.handle(
+      .asked(
+        .unsubscribed(topic, channel), app.phone.credential, from: fixture.newRequest()))
+    let records = effects.compactMap { effect in
+      if case .persist(let record) = effect { record } else { nil }
+    }
+    #expect(records.map(\.isOwed) == [true] && answer(effects) == nil)
+    #expect(answer(fixture.failAll()) == .refused(.unavailable))
+    #expect(fixture.shard.counters.subscriptions == 0)
   }
 
   @Test func aDeletedChannelHasNobodyAndNothing() throws {

@@ -52,18 +52,9 @@ import Testing
     for seed in UInt64(1000)..<1020 {
       var world = World(seed: seed)
       for _ in 0..<300 { world.step() }
-      var twin = Shard(
-        configuration: world.plan.configuration, at: ShardFixture.start,
-        sequences: SequenceRanges(first: 1, bits: world.plan.rangeBits))
-      var effects: [Effect] = []
-      for happening in world.history {
-        switch happening {
-        case .event(let event, let moment): twin.handle(event, at: moment, into: &effects)
-        case .restart(let restart): twin = restart.shard(into: &effects)
-        }
-      }
+      let (effects, counters) = world.replay()
       #expect(effects == world.effectsSeen, "seed \(seed)")
-      #expect(twin.counters == world.fixture.shard.counters, "seed \(seed)")
+      #expect(counters == world.fixture.shard.counters, "seed \(seed)")
     }
   }
 
@@ -82,6 +73,21 @@ import Testing
 }
 
 extension World {
+  /// What another shard makes of the same history.
+  func replay() -> (effects: [Effect], counters: ShardCounters) {
+    var twin = Shard(
+      configuration: plan.configuration, at: ShardFixture.start,
+      sequences: SequenceRanges(first: 1, bits: plan.rangeBits))
+    var effects: [Effect] = []
+    for happening in history {
+      switch happening {
+      case .event(let event, let moment): twin.handle(event, at: moment, into: &effects)
+      case .restart(let restart): twin = restart.shard(into: &effects)
+      }
+    }
+    return (effects, twin.counters)
+  }
+
   func sent(_ via: Via) -> Int {
     fixture.shard.counters.sent[Int(via.rawValue)] + earlier.sent[Int(via.rawValue)]
   }

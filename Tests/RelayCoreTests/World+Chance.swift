@@ -9,6 +9,7 @@ extension World {
     if let connection = queueChecks.popLast() {
       handle(.stream(connection, .queueChecked(isEmpty: generator.chance(80))))
     }
+    if plan.hasChannels, generator.chance(15) { return channelStep() }
     if Int.random(in: 0..<1000, using: &generator) < plan.crashes { return fail() }
     let dice = Int.random(in: 0..<100, using: &generator)
     let isChatter = (12..<35).contains(dice) || (58..<82).contains(dice)

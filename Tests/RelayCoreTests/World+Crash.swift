@@ -143,5 +143,6 @@ extension World {
     checker.checkRestoring(effects)
     effectsSeen += effects
     finishStep("restart", isThorough: true)
+    restoreChannels()
   }
 }

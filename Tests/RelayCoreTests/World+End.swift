@@ -17,6 +17,7 @@ extension World {
       handle(.asked(.connected, phone.credential, from: connection))
     }
     acknowledgeAll()
+    settleChannels()
     fixture.now = fixture.now + .days(31)
     handle(.clock(.tick))
     acknowledgeAll()
@@ -63,6 +64,7 @@ extension World {
         "own tokens without a grant on disk",
         disk.apps.count { $0.isOwn && disk.aliases[$0.token]?.device != $0.device }, 0
       ),
+      ("subscriptions", shard.counters.subscriptions, disk.subscriptions.count),
       ("token changes", shard.tokenChanges.count, 0),
       (
         "records not forgotten",

@@ -21,6 +21,8 @@ struct World {
     var crashes: Int
     /// A range of sequences has two to this many.
     var rangeBits: Int
+    /// Phones subscribe to channels, on which is broadcast.
+    var hasChannels = false
     /// Where its peers are.
     var node: UInt16 = 0
     /// All devices and tokens are of this one; nil for any.
@@ -124,6 +126,7 @@ struct World {
     case .journal(.persistFailed(let sequence)): disk.fail(through: sequence)
     case .operated(.policyChanged(let policy, let moment)):
       disk.budgets.change(to: policy, at: moment)
+    case .broadcast(.ended(let channel)): disk.end(channel)
     default: break
     }
     var effects: [Effect] = []
@@ -131,8 +134,10 @@ struct World {
     disk.note(effects)
     follow(effects)
     checker.check(effects)
+    if fixture.shard.fanOuts.isEmpty { checker.checkAllGotIt() }
     effectsSeen += effects
     finishStep("\(event)")
+    endAgain(effects)
     for effect in effects {
       if case .tell(_, let event) = effect { mail.append(event) }
     }

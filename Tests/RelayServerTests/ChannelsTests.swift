@@ -4,6 +4,7 @@ import Foundation
 import Primitives
 import RelayClient
 import RelayCore
+import RelayFaults
 import RelaySetup
 import TestSupport
 import Testing
@@ -208,6 +209,121 @@ import Testing
         reasons.insert(try await scene.broadcast(on: channel).text)
       }
       #expect(reasons.contains(#"{"reason":"TooManyRequests"}"#))
+    }
+  }
+
+  /// As if a phone had asked a moment before: the owner of all channels has said that there is this
+  /// one, then it is deleted, and only then the phone's shard hears of the phone.
+  @Test func aSubscriptionThatRacesADeletionDoesNotStay() async throws {
+    try await Self.run { relay, scene in
+      let identity = try await scene.devices.enroll()
+      _ = try await scene.devices.register(topic: Self.app, of: identity)
+      let channel = try #require(ChannelID(try await scene.create(0)))
+      let fields = [("apns-channel-id", channel.description)]
+      #expect(try await scene.channels("DELETE", fields).status == 204)
+      let topic = try #require(Topic(Self.app))
+      let credential = DeviceCredential(
+        device: try #require(DeviceID(identity.device)),
+        secret: DeviceRequest.hash(identity.secret.utf8))
+      let loops = try #require(relay.inbox.loops)
+      func subscriptions() async -> Int {
+        await loops.onEach { $0.core.shard.counters.subscriptions }.reduce(0, +)
+      }
+      // On its own loop the shard has it at once.
+      let counts = await loops.onEach { runner in
+        guard
+          runner.partitions.place(ofRoutingKey: credential.device.routingKey).loop
+            == Int(runner.index)
+        else { return 0 }
+        let nobody = RequestID(
+          loop: runner.index, connection: ConnectionNumber(.max), stream: 1, node: runner.node)
+        runner.raise(
+          .asked(.subscribed(topic, channel), credential, from: nobody), for: credential.device,
+          at: runner.now)
+        runner.finishBatch()
+        return runner.core.shard.counters.subscriptions
+      }
+      #expect(counts.reduce(0, +) == 1)
+      while await subscriptions() > 0 { await Task.yield() }
+    }
+  }
+
+  @Test func aReturnTakesChannelsBack() async throws {
+    try await Self.run {
+      $0.clock = .virtual
+    } _: { relay, scene in
+      let clock = try #require(relay.virtualClock)
+      let identity = try await scene.devices.enroll()
+      _ = try await scene.devices.register(topic: Self.app, of: identity)
+      let first = try await scene.create(0)
+      try await scene.devices.subscribe(Self.app, to: first, of: identity)
+      _ = try await clock.saveCheckpoint("ready")
+      for _ in 0..<2 {
+        let second = try await scene.create(0)
+        #expect(try await scene.channels("DELETE", [("apns-channel-id", first)]).status == 204)
+        _ = try await clock.rewind(to: "ready")
+        let status = await relay.channels(of: nil, limit: 9).channels
+        #expect(status.map(\.channel) == [first] && status.map(\.subscribers) == [1])
+        #expect(try await scene.broadcast(on: first).status == 200)
+        let gone = try await scene.broadcast(on: second)
+        #expect(gone.text == #"{"reason":"ChannelNotRegistered"}"#)
+      }
+    }
+  }
+
+  /// A fault at the provider's place answers what is about its topic's channels, too.
+  @Test(
+    arguments: [
+      (Rejection.internalServerError, nil, nil, "InternalServerError"),
+      (.serviceUnavailable, app, nil, "Service Unavailable"),
+      (.tooManyRequests, "com.example.other", nil, nil), (.shutdown, nil, .silent, nil),
+      // A reason that channels do not have.
+      (.badDeviceToken, nil, nil, nil),
+    ] as [(Rejection, String?, NotificationClass?, String?)])
+  func aFaultMayAnswer(
+    rejection: Rejection, topic: String?, kind: NotificationClass?, reason: String?
+  ) async throws {
+    try await Self.run { relay, scene in
+      let channel = try await scene.create(0)
+      var fault = Fault(.provider, .answer(rejection))
+      (fault.match.topic, fault.match.kind) = (topic, kind)
+      fault.when.times = 2
+      #expect(await relay.put(fault, named: "broken"))
+      let list = try await scene.channels("GET", path: "all-channels")
+      let broadcast = try await scene.broadcast(on: channel)
+      for answer in [list, broadcast] {
+        #expect(answer.status == (reason == nil ? 200 : Int(rejection.status)), "\(answer.text)")
+        if let reason { #expect(answer.text == #"{"reason":"\#(reason)"}"#) }
+      }
+      #expect(relay.faultCount == (reason == nil ? 0 : 2))
+      #expect(try await scene.broadcast(on: channel).status == 200)
+    }
+  }
+
+  /// While the journal cannot be written, what must be in it is answered 503 and has not happened.
+  @Test(arguments: [RelayConfiguration.Store.memory, .sqlite])
+  func aJournalThatFailsIsSaid(store: RelayConfiguration.Store) async throws {
+    let directory = try TemporaryDirectory()
+    try await Self.run {
+      ($0.store, $0.state) = (store, directory.path)
+    } _: { relay, scene in
+      let channel = try await scene.create(1)
+      #expect(await relay.put(Fault(.journal, .failWrite), named: "full"))
+      let soon = "\(Int(Date().timeIntervalSince1970) + 600)"
+      let body = #"{"message-storage-policy":1,"push-type":"LiveActivity"}"#
+      let fields = [("apns-channel-id", channel)]
+      for answer in [
+        try await scene.channels("POST", [], body), try await scene.channels("DELETE", fields),
+        try await scene.broadcast(on: channel, expiration: soon),
+      ] {
+        #expect(answer.status == 503 && answer.text == #"{"reason":"Service Unavailable"}"#)
+      }
+      #expect(try await scene.channels("GET", fields).status == 200)
+      #expect(try await scene.broadcast(on: channel).status == 200)
+      let list = try await scene.channels("GET", path: "all-channels")
+      #expect(list.text == #"{"channels":["\#(channel)"]}"#)
+      #expect(await relay.removeFault(named: "full"))
+      #expect(try await scene.channels("DELETE", fields).status == 204)
     }
   }
 

@@ -97,6 +97,7 @@ struct ChannelExchanges {
         let wish = try exchange.request.wish(
           operation, body: body, isStrict: runner.settings.configuration.strict)
         guard let channels = runner.settings.channels else { throw .featureNotEnabled }
+        if let refusal = runner.intervene(wish, of: bundle) { throw refusal }
         let request = Channels.Request(
           wish: wish, bundle: bundle, newID: runner.ids.makeChannel(),
           uniqueID: runner.ids.makeUniqueID(), now: now)

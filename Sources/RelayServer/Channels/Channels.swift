@@ -17,7 +17,7 @@ package actor Channels {
     var now: Instant
   }
 
-  private var registry = ChannelRegistry()
+  private(set) var registry = ChannelRegistry()
   private let inbox: Inbox
 
   init(_ inbox: Inbox) {
@@ -33,8 +33,16 @@ package actor Channels {
     }
   }
 
+  /// Takes all channels back, after the shards have taken back what they have of them.
+  func rewind(to registry: ChannelRegistry) { self.registry = registry }
+
   /// Whether an app may subscribe to it.
   func has(_ id: ChannelID, for bundle: Topic) -> Bool { registry[id]?.bundle == bundle }
+
+  /// Ends the subscriptions to a channel that is gone.
+  func confirm(_ id: ChannelID) {
+    if registry[id] == nil { inbox.send(.broadcast(.ended(id))) }
+  }
 
   var totals: (channels: Int, published: Int) { (registry.count, registry.published) }
 

@@ -30,6 +30,13 @@ extension ShardRunner {
       peers.pass(.sendBroadcast(broadcast, to: streams), loop: loop)
     }
   }
+
+  /// A subscription is there. Its channel may have been deleted since the owner of all channels was
+  /// asked, and the shard may have heard of that before: then it hears it again.
+  func confirm(_ channel: ChannelID) {
+    guard let channels = settings.channels else { return }
+    Task { await channels.confirm(channel) }
+  }
 }
 
 extension ConnectionHandler {

@@ -181,8 +181,20 @@ extension ShardRunner {
     return held
   }
 
-  /// With memory for storage: whether this write fails.
-  func memoryWriteFails() -> Bool {
+  /// The refusal that faults give a request about channels that is in order; nil for none.
+  func intervene(_ wish: ChannelWish, of bundle: Topic) -> ChannelRefusal? {
+    guard let set = faults.inForce else { return nil }
+    guard let (rule, refusal) = set.hit(channelsOf: bundle, at: now) else {
+      return wish.isWritten && writeFails() ? .serviceUnavailable : nil
+    }
+    var hit = FaultHit(rule, at: now)
+    hit.topic = bundle
+    feed.append(.fault(hit))
+    return refusal
+  }
+
+  /// Whether this write fails, which is none of the journal's batches.
+  func writeFails() -> Bool {
     let now = now
     guard let rule = faults.inForce?.journalHit(failing: true, at: now) else { return false }
     feed.append(.fault(FaultHit(rule, at: now)))

@@ -2,6 +2,7 @@ import ArgumentParser
 import FoundationEssentials
 import Primitives
 import RelayClient
+import RelayCore
 import RelayServer
 import RelaySetup
 
@@ -19,12 +20,14 @@ struct LoadCommand: AsyncParsableCommand {
       Pushes are sent when they are due, whether or not earlier ones were answered, and times \
       count from then: a relay that stalls does not slow down what measures it ("coordinated \
       omission"). Phones listen and acknowledge at once; they are remembered in \
-      STATE/fleet.json. This program and the relay share the machine's processors: what it \
-      measures is both.
+      STATE/fleet.json. A broadcast's line is compared with that of the phone before and counted. \
+      This program and the relay share the machine's processors: what it measures is both.
       """)
 
   @Option(help: "Phones that listen.")
   var devices = 100
+  @Option(help: "Phones that share a connection.")
+  var share = 1000
   @Option(help: "Connections of providers.")
   var providers = 2
   @Option(help: "Pushes a second, over all of them.")
@@ -52,12 +55,12 @@ struct LoadCommand: AsyncParsableCommand {
 
   /// Streams that a provider has open at once; APNs allows about as many.
   private static let openStreams = 900
-  private static let devicesPerConnection = 1000
 
   func validate() throws {
     guard (1...100_000).contains(devices), (1...100).contains(providers) else {
       throw ValidationError("--devices is 1 to 100000, --providers 1 to 100")
     }
+    guard (1...1000).contains(share) else { throw ValidationError("--share is 1 to 1000") }
     guard rate > 0, rate <= 1_000_000, seconds > 0, seconds <= 86_400 else {
       throw ValidationError("--rate is up to 1000000, --seconds up to 86400")
     }
@@ -77,8 +80,8 @@ struct LoadCommand: AsyncParsableCommand {
     let tally = LoadTally()
     let start = ContinuousClock.now
     let report = try await withThrowingTaskGroup(of: Void.self) { group in
-      for first in stride(from: 0, to: devices, by: Self.devicesPerConnection) {
-        let members = roster.members[first..<min(devices, first + Self.devicesPerConnection)]
+      for first in stride(from: 0, to: devices, by: share) {
+        let members = roster.members[first..<min(devices, first + share)]
         group.addTask { try await listen(members, on: broadcaster, since: start, tally) }
       }
       while await tally.listening < devices {
@@ -119,7 +122,14 @@ struct LoadCommand: AsyncParsableCommand {
     _ members: ArraySlice<FleetRoster.Member>, on broadcaster: LoadBroadcaster?,
     since start: ContinuousClock.Instant, _ tally: LoadTally
   ) async throws {
-    let api = DeviceAPI(try await connection.connect(device: device))
+    var options = ClientOptions()
+    if broadcaster != nil {
+      options.onBroadcasts = { broadcast, count in
+        let delay = LoadPhone.delay(of: broadcast.notification, since: start)
+        Task { await tally.delivered(broadcast.number, to: count, after: delay) }
+      }
+    }
+    let api = DeviceAPI(try await connection.connect(device: device, options: options))
     try await withThrowingTaskGroup(of: Void.self) { group in
       for member in members {
         group.addTask {

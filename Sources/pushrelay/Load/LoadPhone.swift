@@ -20,13 +20,12 @@ struct LoadPhone {
     var delays: [Int] = []
     while let line = try await listener.next() {
       if case .notification(let delivery) = line {
-        let now = Int((ContinuousClock.now - start) / .microseconds(1))
-        delays.append(now - (Self.sent(delivery.notification.payload) ?? now))
+        delays.append(Self.delay(of: delivery.notification, since: start))
       }
+      // One that did not come in a frame of its own, or the connection would have counted it.
       if case .broadcast(let broadcast, _) = line {
-        let now = Int((ContinuousClock.now - start) / .microseconds(1))
-        let sent = Self.sent(broadcast.notification.payload) ?? now
-        await tally.delivered(broadcast.number, after: now - sent)
+        let delay = Self.delay(of: broadcast.notification, since: start)
+        await tally.delivered(broadcast.number, to: 1, after: delay)
       }
       if listener.hasMore || delays.isEmpty { continue }
       await tally.delivered(delays)
@@ -34,7 +33,14 @@ struct LoadPhone {
     }
   }
 
-  /// When a push was due.
+  /// How many microseconds ago a push was due.
+  static func delay(
+    of notification: Notification, since start: ContinuousClock.Instant
+  ) -> Int {
+    let now = Int((ContinuousClock.now - start) / .microseconds(1))
+    return now - (sent(notification.payload) ?? now)
+  }
+
   private static func sent(_ payload: [UInt8]) -> Int? {
     do {
       var cursor = try ObjectCursor(payload.span)

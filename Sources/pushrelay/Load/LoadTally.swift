@@ -41,8 +41,8 @@ actor LoadTally {
     broadcastsDue += devices
   }
 
-  func delivered(_ number: UInt64, after delay: Int) {
-    Self.record(delay, in: &broadcasting)
+  func delivered(_ number: UInt64, to phones: Int, after delay: Int) {
+    Self.record(delay, count: phones, in: &broadcasting)
     lasts[number] = max(lasts[number] ?? 0, delay)
   }
 
@@ -51,8 +51,11 @@ actor LoadTally {
     deliveredCount < acceptedVisible || broadcasting.totalCount < UInt64(broadcastsDue)
   }
 
-  private static func record(_ microseconds: Int, in histogram: inout Histogram<UInt64>) {
-    _ = histogram.record(UInt64(min(max(microseconds, 0), 3_600_000_000)))
+  private static func record(
+    _ microseconds: Int, count: Int = 1, in histogram: inout Histogram<UInt64>
+  ) {
+    let value = UInt64(min(max(microseconds, 0), 3_600_000_000))
+    _ = histogram.record(value, count: UInt64(count))
   }
 
   func report(_ seconds: Double, devices: Int, rate: Double) -> LoadReport {

@@ -1,0 +1,47 @@
+import Primitives
+import Testing
+
+@testable import RelayCore
+
+/// Promises about channels that hold whatever happens in whatever order (`Checker+Channels.swift`).
+@Suite struct ShardChannelsPropertyTests {
+  private static func world(_ seed: UInt64) -> World {
+    World(seed: seed) { $0.hasChannels = true }
+  }
+
+  @Test func promisesHoldInEveryWorldWithChannels() {
+    for seed in UInt64(0)..<150 {
+      var world = Self.world(seed)
+      for _ in 0..<300 where world.problems.isEmpty { world.step() }
+      if world.problems.isEmpty { world.settle() }
+      #expect(world.problems.isEmpty, "seed \(seed): \(world.problems.prefix(3))")
+    }
+  }
+
+  @Test func everythingHappens() {
+    var (atOnce, stored, subscriptions, ends) = (0, 0, 0, 0)
+    for seed in UInt64(0)..<40 {
+      var world = Self.world(seed)
+      for _ in 0..<300 { world.step() }
+      subscriptions += world.fixture.shard.counters.subscriptions
+      world.settle()
+      atOnce += world.checker.channels.sent.atOnce
+      stored += world.checker.channels.sent.stored
+      ends += world.history.count {
+        if case .event(.broadcast(.ended), _) = $0 { true } else { false }
+      }
+    }
+    #expect(atOnce >= 100 && stored >= 30, "\(atOnce) at once, \(stored) stored")
+    #expect(subscriptions >= 20 && ends >= 40, "\(subscriptions) subscriptions, \(ends) ends")
+  }
+
+  @Test func theSameEventsGiveTheSameEffects() {
+    for seed in UInt64(1000)..<1010 {
+      var world = Self.world(seed)
+      for _ in 0..<300 { world.step() }
+      let (effects, counters) = world.replay()
+      #expect(effects == world.effectsSeen, "seed \(seed)")
+      #expect(counters == world.fixture.shard.counters, "seed \(seed)")
+    }
+  }
+}
