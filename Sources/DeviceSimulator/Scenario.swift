@@ -45,18 +45,23 @@ public struct Scenario: Sendable {
     package init(
       name: String, topics: [String],
       modes: BackgroundModes = [.remoteNotification, .fetch, .location], use: PhoneUse = .none,
-      activities: ActivityPlan? = nil
+      activities: ActivityPlan? = nil, environment: String? = nil
     ) {
       self.name = name
       habits = use.habits
       apps = topics.map { topic in
         var app = AppDefinition(name: topic, modes: modes, activities: activities)
+        app.environment = environment
         app.script.interface.add(["window", "list"])
         return app
       }
     }
 
     package var topics: [String] { apps.map(\.name) }
+
+    package func environment(of topic: String) -> String? {
+      apps.first { $0.name == topic }?.environment
+    }
   }
 
   /// Daily times of use of an app.
