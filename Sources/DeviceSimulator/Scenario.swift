@@ -35,7 +35,7 @@ public struct Scenario: Sendable {
     var account: String?
     var hasDrive = true
     package var limits = PhoneLimits()
-    var apps: [AppDefinition] = []
+    package var apps: [AppDefinition] = []
     var usage: [Usage] = []
     var habits: Habits?
 
@@ -58,10 +58,6 @@ public struct Scenario: Sendable {
     }
 
     package var topics: [String] { apps.map(\.name) }
-
-    package func environment(of topic: String) -> String? {
-      apps.first { $0.name == topic }?.environment
-    }
   }
 
   /// Daily times of use of an app.

@@ -40,13 +40,9 @@ extension Simulation {
       phones[Int(phone)].apps.first { apps[Int($0)].name == name }
     }
     if let app = app(topic) { return (app, nil) }
-    let marker = Array((Self.activityTopic + ".").utf8)
-    let bytes = Array(topic.utf8)
-    let starts = 0..<max(0, bytes.count - marker.count)
-    guard let start = starts.first(where: { bytes[$0..<$0 + marker.count].elementsEqual(marker) }),
-      let found = app(String(decoding: bytes[..<start], as: UTF8.self)),
-      let address = ActivityAddress(
-        part: String(decoding: bytes[(start + marker.count)...], as: UTF8.self))
+    guard let marker = topic.firstRange(of: Self.activityTopic + "."),
+      let found = app(topic[..<marker.lowerBound]),
+      let address = ActivityAddress(part: topic[marker.upperBound...])
     else { return nil }
     return (found, address)
   }

@@ -51,26 +51,37 @@ extension PhoneDriver {
     }
   }
 
-  private static func isGone(_ reason: String) -> Bool {
-    [RelayCore.DeviceRefusal.unknownApp, .unknownChannel].contains { $0.row.reason == reason }
-  }
-
-  /// A token or a subscription has come or ended. In sequence, so that a token that was renewed is
-  /// registered last.
+  /// A token or a subscription has come or ended.
   func tellRelay(of address: ActivityAddress, of app: String, isValid: Bool, _ phone: Int) {
     // Before the first stream `identity` tells of all.
     guard phones[phone].hasConnected else { return }
+    tellRelay(of: "\(address.part) of \(app)", isOver: !isValid, phone) {
+      driver, _, api, identity in
+      try await driver.tell(address, of: app, isValid: isValid, phone, identity, api)
+    }
+  }
+
+  /// A change of what the relay knows of a phone's apps. In sequence, so that a token that was
+  /// renewed is registered last.
+  ///
+  /// - Parameter isOver: perhaps the relay was told before.
+  func tellRelay(
+    of what: String, isOver: Bool, _ phone: Int,
+    _ deed:
+      @escaping @Sendable (isolated PhoneDriver, _ gone: Set<String>, DeviceAPI, DeviceIdentity)
+      async throws -> Void
+  ) {
     let (pool, configuration, before) = (pool, configuration, registrations[phone])
+    let unknown = [RelayCore.DeviceRefusal.unknownApp, .unknownChannel].map(\.row.reason)
     registrations[phone] = Task {
       await before?.value
       do {
         let api = DeviceAPI(try await pool.client(for: phone))
-        let identity = try await configuration.identify(phone, uninstalled(on: phone), api)
-        try await tell(address, of: app, isValid: isValid, phone, identity, api)
-      } catch ClientError.refused(let refusal) where Self.isGone(refusal.reason) && !isValid {
-        // It was told before.
+        let gone = uninstalled(on: phone)
+        try await deed(self, gone, api, try await configuration.identify(phone, gone, api))
+      } catch ClientError.refused(let refusal) where isOver && unknown.contains(refusal.reason) {
       } catch {
-        warn("\(address.part) of \(app): the relay could not be told: \(error)")
+        warn("\(what): the relay could not be told: \(error)")
       }
     }
   }

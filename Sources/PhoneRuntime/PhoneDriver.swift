@@ -345,24 +345,11 @@ extension PhoneDriver {
     return Set(gone.map(\.definition.name))
   }
 
-  /// Reports an app as uninstalled or installed again. In sequence, and by its state at that time:
-  /// an app that is back must not be unregistered because of an earlier push.
+  /// Reports an app as uninstalled or installed again, by its state at that time: an app that is
+  /// back must not be unregistered because of an earlier push.
   private func tellRelay(of topic: String, _ phone: Int) {
-    let (pool, configuration, before) = (pool, configuration, registrations[phone])
-    registrations[phone] = Task {
-      await before?.value
-      do {
-        let api = DeviceAPI(try await pool.client(for: phone))
-        let gone = uninstalled(on: phone)
-        let identity = try await configuration.identify(phone, gone, api)
-        if gone.contains(topic) { try await api.unregister(topic: topic, of: identity) }
-      } catch ClientError.refused(let refusal)
-        where refusal.reason == RelayCore.DeviceRefusal.unknownApp.row.reason
-      {
-        // It was told before.
-      } catch {
-        configuration.warn("\(topic): the relay could not be told: \(error)")
-      }
+    tellRelay(of: topic, isOver: true, phone) { _, gone, api, identity in
+      if gone.contains(topic) { try await api.unregister(topic: topic, of: identity) }
     }
   }
 

@@ -87,7 +87,7 @@ struct CertsCommand: AsyncParsableCommand {
     var topic: [String]
 
     @Option(help: "Only for this environment: sandbox or production (default: both).")
-    var environment: ProviderEnvironment?
+    var environment: String?
 
     @Option(
       help: ArgumentHelp(
@@ -101,7 +101,7 @@ struct CertsCommand: AsyncParsableCommand {
 
     func run() async throws {
       let environments =
-        environment.map { [$0] }
+        try Optional<ProviderEnvironment>.named(environment).map { [$0] }
         ?? Set(ProviderEnvironment.allCases)
       let now = WallClock.now.milliseconds
       let authority = try CertificateFiles(directory: files.state).authority(now: now)

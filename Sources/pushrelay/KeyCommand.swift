@@ -32,7 +32,7 @@ struct KeyCommand: AsyncParsableCommand {
     var topics: [String] = []
 
     @Option(help: "Only for this environment: sandbox or production (default: both).")
-    var environment: ProviderEnvironment?
+    var environment: String?
 
     @OptionGroup var files: StateOptions
 
@@ -40,7 +40,7 @@ struct KeyCommand: AsyncParsableCommand {
       let names = topics.flatMap { $0.split(separator: ",").map(String.init) }
       return ProviderKeyDirectory.Entry(
         keyID: keyID, teamID: team, topics: names.isEmpty ? nil : names,
-        environment: environment)
+        environment: try .named(environment))
     }
   }
 
@@ -159,5 +159,15 @@ struct KeyCommand: AsyncParsableCommand {
       if !entries.isEmpty { Console.say(table: rows) }
       for key in keys.broken { Console.say("not used: \(key.keyID): \(key.problem)") }
     }
+  }
+}
+
+extension ProviderEnvironment? {
+  static func named(_ text: String?) throws -> Self {
+    guard let text else { return nil }
+    guard let environment = ProviderEnvironment(rawValue: text) else {
+      throw CommandError("--environment is sandbox or production, not \(text)")
+    }
+    return environment
   }
 }

@@ -171,7 +171,8 @@ struct PhonePlayer: Sendable {
         DeviceAccount(
           name: phone.name, state: state, topics: phone.topics,
           channels: command.channel, token: command.token,
-          enrolmentKey: command.enrolmentKey, environment: { phone.environment(of: $0) }
+          enrolmentKey: command.enrolmentKey,
+          environment: { topic in phone.apps.first { $0.name == topic }?.environment }
         ) { text in
           if isJSON {
             Console.log("\(phone.name): \(text)")
