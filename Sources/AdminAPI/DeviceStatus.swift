@@ -42,6 +42,8 @@ package struct DeviceStatus: Codable, Equatable, Sendable {
   package struct App: Codable, Equatable, Sendable {
     package var topic: String
     package var token: String
+    /// `sandbox` or `production`; nil for both.
+    package var environment: String?
     package var visible: Slot?
     package var silent: Slot?
     package var budget: AppBudget
@@ -82,6 +84,7 @@ package struct DeviceStatus: Codable, Equatable, Sendable {
       }
       return App(
         topic: app.topic.description, token: app.token.hexadecimal,
+        environment: app.token.environment?.rawValue,
         visible: app.visible.map(Slot.init), silent: app.silent.map(Slot.init), budget: budget)
     }
   }

@@ -15,6 +15,8 @@ public struct AppDefinition: Hashable, Codable, Sendable {
   public var documentTypes: [String]?
   /// Nil for an app without Live Activities.
   public var activities: ActivityPlan?
+  /// The service that it is built for, `sandbox` or `production`; nil for both.
+  public var environment: String?
 
   public init(
     name: String, version: String = "1.0", modes: BackgroundModes = [],

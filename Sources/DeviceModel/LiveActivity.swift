@@ -30,15 +30,20 @@ package struct LiveActivity: Hashable, Codable, Sendable {
   package internal(set) var leavesAt: Instant?
   /// UNIX seconds, of the newest push that it shows; nil for none.
   package internal(set) var timestamp: Int64?
-  /// Its app has read the update token and told its server.
-  package internal(set) var hasToken = false
-  /// Updated by broadcast, without a token of its own (iOS 18).
-  package internal(set) var isBroadcast = false
+  /// When its app read the update token and told its server; nil if it has not.
+  var tokenSince: Instant?
+  /// The broadcast channel that updates it instead of a token (iOS 18), in base64.
+  package internal(set) var channel: String?
+  package var hasToken: Bool { tokenSince != nil }
   /// The newest push of priority 5, until something wakes the phone.
   package internal(set) var waiting: ActivityPush?
 
-  init(_ id: ActivityID, type: String, attributes: [UInt8], content: [UInt8], at now: Instant) {
+  init(
+    _ id: ActivityID, type: String, attributes: [UInt8], content: [UInt8], channel: String?,
+    at now: Instant
+  ) {
     self.id = id
+    self.channel = channel
     self.type = type
     self.attributes = attributes
     self.content = content
@@ -65,6 +70,7 @@ package struct ActivityBook: Hashable, Codable, Sendable {
     for place in activities.indices {
       activities[place].startedAt = activities[place].startedAt + lapse
       activities[place].leavesAt = activities[place].leavesAt.map { $0 + lapse }
+      activities[place].tokenSince = activities[place].tokenSince.map { $0 + lapse }
     }
   }
 
@@ -101,12 +107,15 @@ public struct ActivityPlan: Hashable, Codable, Sendable {
   }
 }
 
-/// The purpose of a token of an app's `.push-type.liveactivity` topic.
+/// How pushes reach activities: by a token of an app's `.push-type.liveactivity` topic, or by a
+/// channel.
 package enum ActivityAddress: Hashable, Codable, Sendable {
   /// To start activities of that attributes type.
   case start(String)
   /// To update and end one.
   case update(ActivityID)
+  /// Broadcasts, for all activities that listen to it; its id.
+  case channel(String)
 
   /// The last part of the topic under which a device has the token: `start.OrderAttributes`,
   /// `activity.1` (docs/PROTOCOL.md, "Live Activities").
@@ -114,6 +123,8 @@ package enum ActivityAddress: Hashable, Codable, Sendable {
     switch self {
     case .start(let type): "start.\(type)"
     case .update(let id): "activity.\(id.number)"
+    // Subscribed to, not registered.
+    case .channel(let id): "channel.\(id)"
     }
   }
 
@@ -152,8 +163,8 @@ package struct ActivityPush: Hashable, Codable, Sendable {
   package var hasSound = false
   /// Priority 10.
   package var isUrgent = true
-  /// `input-push-channel`: updated by broadcast, without a token of its own.
-  package var hasChannel = false
+  /// `input-push-channel`: updated by this channel instead of a token. Empty if it is no id.
+  package var channel: String?
 
   package init(id: PushID, app: AppID, to address: ActivityAddress, _ deed: Deed?) {
     (self.id, self.app, self.address, self.deed) = (id, app, address, deed)
@@ -165,7 +176,8 @@ package enum ActivityEvent: Hashable, Sendable {
   /// From the relay; `rides` if it came together with something else.
   indirect case pushed(ActivityPush, rides: Bool)
   // By an app in the foreground (start), or a running one.
-  case started(AppID, type: String, attributes: [UInt8], content: [UInt8])
+  case started(
+    AppID, type: String, attributes: [UInt8], content: [UInt8], channel: String? = nil)
   case updated(AppID, ActivityID, content: [UInt8])
   case ended(AppID, ActivityID, content: [UInt8]?)
   /// By the system: the update token is another one from now on.
@@ -186,7 +198,7 @@ package enum ActivityRefusal: Hashable, Codable, Sendable {
   case offForAll
   /// Without a part that its event needs, by key.
   case lacks(String)
-  /// Another event than its token is for.
+  /// Another event than its token or channel is for.
   case wrongToken
   /// The app has no such attributes.
   case unknownType(String)
@@ -215,7 +227,7 @@ package enum ActivityRefusal: Hashable, Codable, Sendable {
     case .off: "Live Activities of \(app) are switched off"
     case .offForAll: "Live Activities are switched off"
     case .lacks(let key): "its payload has no usable \(key)"
-    case .wrongToken: "its token is for another event"
+    case .wrongToken: "its token or channel is for another event"
     case .unknownType(let type): "\(app) has no attributes \(type)"
     case .unknownActivity: "there is no such activity"
     case .hasEnded: "the activity has ended"
@@ -235,8 +247,8 @@ package enum ActivityStep: Hashable, Sendable {
   case ended(ActivityID, leaves: Instant)
   case left(ActivityID)
   case notShown(PushID, ActivityRefusal)
-  /// The app's server has it from now on, or it has ended.
-  case token(ActivityAddress, isValid: Bool)
+  /// The app's server has the token, or the app subscribes to the channel, or no longer.
+  case address(ActivityAddress, isValid: Bool)
   case allowed(Bool)
   case frequentAllowed(Bool)
 }

@@ -8,7 +8,7 @@ extension Phone {
     switch event {
     case .pushed(let push, let rides): received(push, rides: rides, &effects)
     case .allowed(nil, let isOn): allowActivitiesForAll(isOn, &effects)
-    case .started(let app, _, _, _), .updated(let app, _, _), .ended(let app, _, _),
+    case .started(let app, _, _, _, _), .updated(let app, _, _), .ended(let app, _, _),
       .renewed(let app, _), .swipedAway(let app, _), .allowed(let app?, _),
       .frequentAllowed(let app, _):
       guard apps.indices.contains(app.number), apps[app.number].state != .uninstalled else {
@@ -23,8 +23,8 @@ extension Phone {
   ) {
     switch event {
     case .pushed, .allowed(nil, _): break
-    case .started(_, let type, let attributes, let content):
-      start(type, attributes, content, index, &effects)
+    case .started(_, let type, let attributes, let content, let channel):
+      start(type, attributes, content, channel, index, &effects)
     case .updated(_, let id, let content):
       change(id, index, mustRun: true, &effects) { phone, effects in
         phone.show(content, id, index, &effects)
@@ -39,8 +39,7 @@ extension Phone {
         guard phone.apps[index].live[id]?.hasToken == true else {
           return phone.ignore(.notAllowed, &effects)
         }
-        phone.tell(.token(.update(id), isValid: false), index, &effects)
-        phone.tell(.token(.update(id), isValid: true), index, &effects)
+        phone.renewToken(of: id, index, &effects)
       }
     case .swipedAway(_, let id):
       guard apps[index].live[id] != nil else { return ignore(.unknownActivity, &effects) }
@@ -83,7 +82,7 @@ extension Phone {
 
   private mutating func allowActivitiesForAll(_ isOn: Bool, _ effects: inout [PhoneEffect]) {
     guard areActivitiesOn != isOn else { return ignore(.alreadySo, &effects) }
-    let before = apps.indices.map { tokens(of: AppID($0)) }
+    let before = apps.indices.map { addresses(of: AppID($0)) }
     hasActivitiesOff = isOn ? nil : true
     for index in apps.indices { followTokens(index, before[index], &effects) }
   }
@@ -92,7 +91,7 @@ extension Phone {
   private mutating func change(
     _ index: Int, _ effects: inout [PhoneEffect], _ deed: (inout ActivityBook) -> Void
   ) {
-    let before = tokens(of: AppID(index))
+    let before = addresses(of: AppID(index))
     deed(&apps[index].live)
     followTokens(index, before, &effects)
   }
@@ -106,28 +105,29 @@ extension Phone {
         end(activity.id, index, leavesAt: now, &effects)
       }
     }
-    let after = tokens(of: AppID(index))
+    let after = addresses(of: AppID(index))
     for case .start(let type) in before where !after.contains(.start(type)) {
-      tell(.token(.start(type), isValid: false), index, &effects)
+      tell(.address(.start(type), isValid: false), index, &effects)
     }
     for case .start(let type) in after where !before.contains(.start(type)) {
-      tell(.token(.start(type), isValid: true), index, &effects)
+      tell(.address(.start(type), isValid: true), index, &effects)
     }
   }
 
-  /// The tokens that the app's server has now.
-  package func tokens(of app: AppID) -> [ActivityAddress] {
+  /// The tokens that the app's server has now, and the channels that the app subscribes to.
+  package func addresses(of app: AppID) -> [ActivityAddress] {
     guard let found = self[app], mayShowActivities(app) else { return [] }
     let types = found.definition.activities?.types ?? []
-    return types.map { .start($0) }
-      + found.live.activities.filter { $0.hasToken && $0.state != .ended }.map { .update($0.id) }
+    let alive = found.live.activities.filter { $0.state != .ended }
+    return types.map { .start($0) } + alive.filter(\.hasToken).map { .update($0.id) }
+      + Set(alive.compactMap(\.channel)).sorted().map { .channel($0) }
   }
 
   // MARK: Started
 
   /// By the app, which must be in the foreground; its token is there at once.
   private mutating func start(
-    _ type: String, _ attributes: [UInt8], _ content: [UInt8], _ index: Int,
+    _ type: String, _ attributes: [UInt8], _ content: [UInt8], _ channel: String?, _ index: Int,
     _ effects: inout [PhoneEffect]
   ) {
     guard apps[index].state == .foreground else { return ignore(.notInForeground, &effects) }
@@ -135,7 +135,7 @@ extension Phone {
       if case .tooMany = refusal { return ignore(.limitReached, &effects) }
       return ignore(.notAllowed, &effects)
     }
-    let id = add(type, attributes, content, by: nil, index, &effects)
+    let id = add(type, attributes, content, channel, by: nil, index, &effects)
     handToken(of: id, index, &effects)
   }
 
@@ -151,8 +151,8 @@ extension Phone {
   }
 
   private mutating func add(
-    _ type: String, _ attributes: [UInt8], _ content: [UInt8], by push: PushID?, _ index: Int,
-    _ effects: inout [PhoneEffect]
+    _ type: String, _ attributes: [UInt8], _ content: [UInt8], _ channel: String?,
+    by push: PushID?, _ index: Int, _ effects: inout [PhoneEffect]
   ) -> ActivityID {
     // Of those that have ended the oldest makes room, so that the list has a bound.
     if apps[index].live.activities.count >= 2 * limits.activities,
@@ -162,29 +162,19 @@ extension Phone {
     }
     apps[index].live.lastNumber += 1
     let id = ActivityID(apps[index].live.lastNumber)
+    let isNews = channel.map { listeners(to: $0, index).isEmpty } ?? false
     apps[index].live.activities.append(
-      LiveActivity(id, type: type, attributes: attributes, content: content, at: now))
+      LiveActivity(
+        id, type: type, attributes: attributes, content: content, channel: channel, at: now))
     tell(.started(id, type: type, by: push), index, &effects)
     tell(.shows(id, content), index, &effects)
+    if isNews, let channel { tell(.address(.channel(channel), isValid: true), index, &effects) }
     return id
   }
 
-  /// The app tells its server, unless it was updated by broadcast.
-  private mutating func handToken(
-    of id: ActivityID, _ index: Int, _ effects: inout [PhoneEffect]
-  ) {
-    guard let place = place(of: id, index), !apps[index].live.activities[place].hasToken,
-      apps[index].live.activities[place].state != .ended
-    else { return }
-    apps[index].live.activities[place].hasToken = true
-    tell(.token(.update(id), isValid: true), index, &effects)
-  }
-
-  /// By an app that runs: all that it had no time for yet.
-  mutating func handTokens(_ index: Int, _ effects: inout [PhoneEffect]) {
-    for activity in apps[index].live.activities where !activity.isBroadcast {
-      handToken(of: activity.id, index, &effects)
-    }
+  /// The activities of an app that a channel updates.
+  private func listeners(to channel: String, _ index: Int) -> [ActivityID] {
+    apps[index].live.activities.filter { $0.channel == channel && $0.state != .ended }.map(\.id)
   }
 
   // MARK: Pushed
@@ -194,13 +184,15 @@ extension Phone {
   ) {
     let wasAsleep = wakefulness == .asleep
     if push.isUrgent || rides { wake(&effects) }
-    switch recentPushes[push.id] {
-    case .open?: return ignore(.duplicatePush, &effects)
-    case .reported(let outcome)?: return emit(.report(push.id, outcome), &effects)
-    case nil: recentPushes.add(push.id, atMost: limits.recentPushes)
+    if !push.isBroadcast {
+      switch recentPushes[push.id] {
+      case .open?: return ignore(.duplicatePush, &effects)
+      case .reported(let outcome)?: return emit(.report(push.id, outcome), &effects)
+      case nil: recentPushes.add(push.id, atMost: limits.recentPushes)
+      }
     }
     guard apps.indices.contains(push.app.number), apps[push.app.number].state != .uninstalled
-    else { return report(push.id, .notLaunched(.notInstalled), &effects) }
+    else { return settle(push, .notLaunched(.notInstalled), &effects) }
     guard let deed = push.deed else { return refuse(push, .lacks("event"), &effects) }
     guard push.timestamp != nil else { return refuse(push, .lacks("timestamp"), &effects) }
     switch (push.address, deed) {
@@ -209,16 +201,36 @@ extension Phone {
       // Priority 5 wakes neither screen nor processor.
       if wasAsleep, !push.isUrgent, !rides { return hold(push, id, &effects) }
       update(push, id, &effects)
-    case (.start, .update), (.start, .end), (.update, .start):
+    case (.channel(let channel), .update), (.channel(let channel), .end):
+      let listeners = listeners(to: channel, push.app.number)
+      for id in listeners {
+        if wasAsleep, !push.isUrgent {
+          hold(push, id, &effects)
+        } else {
+          update(push, id, &effects)
+        }
+      }
+      guard listeners.isEmpty else { return }
+      refuse(push, .unknownActivity, &effects)
+      // The relay has not heard yet that the last one is over.
+      tell(.address(push.address, isValid: false), push.app.number, &effects)
+    case (.start, .update), (.start, .end), (.update, .start), (.channel, .start):
       refuse(push, .wrongToken, &effects)
     }
+  }
+
+  /// Reports to the relay, which waits for no answer to a broadcast.
+  private mutating func settle(
+    _ push: ActivityPush, _ outcome: PushOutcome, _ effects: inout [PhoneEffect]
+  ) {
+    if !push.isBroadcast { report(push.id, outcome, &effects) }
   }
 
   private mutating func refuse(
     _ push: ActivityPush, _ refusal: ActivityRefusal, _ effects: inout [PhoneEffect]
   ) {
     tell(.notShown(push.id, refusal), push.app.number, &effects)
-    report(push.id, .notShown(refusal), &effects)
+    settle(push, .notShown(refusal), &effects)
   }
 
   private mutating func start(
@@ -236,6 +248,7 @@ extension Phone {
     guard let content = push.content else {
       return refuse(push, .lacks("content-state"), &effects)
     }
+    guard push.channel != "" else { return refuse(push, .lacks("input-push-channel"), &effects) }
     if let refusal = obstacle(type, index) { return refuse(push, refusal, &effects) }
     let limit = startLimit
     guard limit.allows(apps[index].live.starts, at: now) else {
@@ -243,7 +256,7 @@ extension Phone {
       return refuse(push, .startBudget(until: until), &effects)
     }
     limit.consume(&apps[index].live.starts, at: now)
-    let id = add(type, attributes, content, by: push.id, index, &effects)
+    let id = add(type, attributes, content, push.channel, by: push.id, index, &effects)
     note(push, id, &effects)
     alert(push, &effects)
     report(push.id, .shown, &effects)
@@ -255,7 +268,7 @@ extension Phone {
   private mutating func runForToken(
     of id: ActivityID, _ index: Int, _ effects: inout [PhoneEffect]
   ) {
-    guard apps[index].live[id]?.isBroadcast == false else { return }
+    guard let activity = apps[index].live[id], activity.channel == nil else { return }
     if apps[index].state == .foreground { return handToken(of: id, index, &effects) }
     guard apps[index].state.mayBeLaunched, lock != .beforeFirstUnlock,
       apps[index].callbackCount < limits.callbacksPerApp
@@ -302,7 +315,7 @@ extension Phone {
     note(push, id, &effects)
     if let content = push.content { show(content, id, index, &effects) }
     alert(push, &effects)
-    report(push.id, .shown, &effects)
+    settle(push, .shown, &effects)
     if isEnd { end(id, index, leavesAt: push.leavesAt, &effects) }
   }
 
@@ -316,7 +329,6 @@ extension Phone {
     if let relevance = push.relevance {
       apps[index].live.activities[place].relevance = relevance
     }
-    if push.hasChannel { apps[index].live.activities[place].isBroadcast = true }
   }
 
   private mutating func alert(_ push: ActivityPush, _ effects: inout [PhoneEffect]) {
@@ -365,7 +377,7 @@ extension Phone {
 
   // MARK: Shown, stale, ended
 
-  private func place(of id: ActivityID, _ index: Int) -> Int? {
+  func place(of id: ActivityID, _ index: Int) -> Int? {
     apps[index].live.activities.firstIndex { $0.id == id }
   }
 
@@ -393,7 +405,10 @@ extension Phone {
       apps[index].live.activities[place].waiting = nil
       tell(.ended(id, leaves: leaves), index, &effects)
       if let push = activity.waiting { refuse(push, .hasEnded, &effects) }
-      if activity.hasToken { tell(.token(.update(id), isValid: false), index, &effects) }
+      if activity.hasToken { tell(.address(.update(id), isValid: false), index, &effects) }
+      if let channel = activity.channel, listeners(to: channel, index).isEmpty {
+        tell(.address(.channel(channel), isValid: false), index, &effects)
+      }
     }
     guard let leaves = apps[index].live[id]?.leavesAt, leaves > now, leavesAt != now else {
       return leaveScreen(id, index, &effects)
@@ -417,6 +432,8 @@ extension Phone {
       }
       if activity.state != .ended, activity.startedAt + limits.activityTime <= now {
         end(activity.id, index, leavesAt: nil, &effects)
+      } else if activity.state != .ended, activity.tokenEnd(limits) <= now {
+        renewToken(of: activity.id, index, &effects)
       }
       if let leaves = activity.leavesAt, leaves <= now {
         leaveScreen(activity.id, index, &effects)
@@ -433,43 +450,28 @@ extension Phone {
     var next = Instant.never
     for index in apps.indices where apps[index].book != nil {
       for activity in apps[index].live.activities {
-        next = min(next, activity.nextMoment(lasting: limits.activityTime))
+        next = min(next, activity.nextMoment(limits))
       }
     }
     guard next < activityTimer else { return }
     activityTimer = next
     timers.set(.activitiesDue, at: max(next, now))
   }
+}
 
-  // MARK: Budgets
-
-  private var startLimit: RateLimit {
-    RateLimit(interval: limits.activityStartInterval, burst: limits.activityStarts)
-  }
-
-  /// Frequent updates are declared by the app and allowed by the user.
-  private func updateLimit(_ index: Int) -> RateLimit {
-    let isFrequent =
-      apps[index].definition.activities?.isFrequent == true && apps[index].live.allowsFrequent
-    return isFrequent
-      ? RateLimit(interval: limits.frequentUpdateInterval, burst: limits.frequentUpdates)
-      : RateLimit(interval: limits.activityUpdateInterval, burst: limits.activityUpdates)
-  }
-
-  /// How many pushes of an app would be shown at once now: starts, and updates of priority 10.
-  package func activityBudgets(of app: AppID) -> (starts: Int64, updates: Int64) {
-    let (live, index) = (apps[app.number].live, app.number)
-    return (
-      startLimit.remaining(live.starts, at: now),
-      updateLimit(index).remaining(live.updates, at: now)
-    )
-  }
+extension ActivityPush {
+  var isBroadcast: Bool { if case .channel = address { true } else { false } }
 }
 
 extension LiveActivity {
   /// When time changes it next.
-  fileprivate func nextMoment(lasting time: Interval) -> Instant {
+  fileprivate func nextMoment(_ limits: PhoneLimits) -> Instant {
     guard state != .ended else { return leavesAt ?? .never }
-    return min(startedAt + time, state == .active ? staleAt ?? .never : .never)
+    let end = min(startedAt + limits.activityTime, tokenEnd(limits))
+    return min(end, state == .active ? staleAt ?? .never : .never)
+  }
+
+  fileprivate func tokenEnd(_ limits: PhoneLimits) -> Instant {
+    tokenSince.map { $0 + limits.activityTokenTime } ?? .never
   }
 }

@@ -23,7 +23,7 @@ extension Phone {
     _ index: Int, _ definition: AppDefinition, _ effects: inout [PhoneEffect]
   ) {
     if apps[index].state.hasProcess { terminate(index, .updated, &effects) }
-    let tokens = tokens(of: AppID(index))
+    let tokens = addresses(of: AppID(index))
     apps[index].redefine(definition)
     emit(.app(AppID(index), .installed), &effects)
     followTokens(index, tokens, &effects)

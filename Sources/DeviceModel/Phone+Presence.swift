@@ -43,7 +43,7 @@ extension Phone {
   /// Removes everything of the app but its place.
   mutating func uninstall(_ index: Int, _ effects: inout [PhoneEffect]) {
     let id = AppID(index)
-    let tokens = tokens(of: id)
+    let tokens = addresses(of: id)
     if apps[index].state.hasProcess { terminate(index, .uninstalled, &effects) }
     apps[index].state = .uninstalled
     followTokens(index, tokens, &effects)

@@ -116,6 +116,9 @@ public struct PhoneLimits: Hashable, Sendable {
   /// (ActivityKit, "Displaying live data with Live Activities").
   package var activityTime = Interval.hours(8)
   package var activityStay = Interval.hours(4)
+  /// Until the token of an activity is another one. Apple says that it may change, not when; by
+  /// default never in an activity's time (ours).
+  package var activityTokenTime = Interval.hours(8)
   /// Started by push: some 10 in a short time (Apple's engineers, forum thread 799505); that one
   /// comes back every 6 minutes is ours.
   package var activityStarts: Int64 = 10
@@ -174,6 +177,7 @@ public struct PhoneLimits: Hashable, Sendable {
     ("undoneEdits", .count(\.undoneEdits)), ("contentItems", .count(\.contentItems)),
     ("contentFiles", .count(\.contentFiles)), ("activities", .count(\.activities)),
     ("activityTime", .time(\.activityTime)), ("activityStay", .time(\.activityStay)),
+    ("activityTokenTime", .time(\.activityTokenTime)),
     ("activityStarts", .amount(\.activityStarts)),
     ("activityStartInterval", .time(\.activityStartInterval)),
     ("activityUpdates", .amount(\.activityUpdates)),
@@ -209,7 +213,7 @@ public struct PhoneLimits: Hashable, Sendable {
       && fetchFreshness < .hours(1) && fetchExploring < fetchRarely
       && fetchIdlePercent < fetchExpectedPercent && silentBurst >= 1 && phoneSilentBurst >= 1
       && activities <= 100 && activityStartInterval > .zero && activityUpdateInterval > .zero
-      && frequentUpdateInterval > .zero
+      && frequentUpdateInterval > .zero && activityTokenTime >= .seconds(1)
       && transfersAtOnce <= transfers && (0...100).contains(discretionaryPercent)
       && timeZone >= .hours(-14) && timeZone <= .hours(14)
   }

@@ -37,6 +37,10 @@ extension AppDefinition: ReadableObject {
       app.activities?.isFrequent = try reader.flag()
     },
     Field("onActivity", \.script.onActivity),
+    Field("environment") { app, reader throws(ScenarioError) in
+      app.environment = try reader.choice(
+        ProviderEnvironment.allCases.map { ($0.rawValue, $0.rawValue) })
+    },
     Field("container", \.container), Field("documentTypes", \.documentTypes),
   ]
 

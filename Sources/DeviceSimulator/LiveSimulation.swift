@@ -58,6 +58,7 @@ package struct LiveSimulation: Sendable {
     case connected
     case lost(reason: String)
     case received(Delivery)
+    case broadcast(Broadcast)
     /// Anything else from the relay; a keep-alive is answered.
     case heard(isKeepAlive: Bool)
     /// About a transfer or an archive.
@@ -71,6 +72,7 @@ package struct LiveSimulation: Sendable {
     case .connected: player.simulation.linkOpened(number)
     case .lost(let reason): player.simulation.linkLost(number, reason)
     case .received(let delivery): player.simulation.receive(delivery, at: number)
+    case .broadcast(let broadcast): player.simulation.receive(broadcast, at: number)
     case .heard(let isKeepAlive): player.simulation.hear(number, isKeepAlive: isKeepAlive)
     case .phone(let event): player.simulation.tell(number, event)
     }
@@ -107,9 +109,11 @@ package struct LiveSimulation: Sendable {
     model(of: phone).apps.contains { $0.definition.activities != nil }
   }
 
-  /// The topics under which the relay knows tokens of Live Activities now.
-  package func activityTopics(of phone: Int) -> [String] {
-    player.simulation.activityTopics(of: Int32(phone))
+  /// Tokens and channels of Live Activities that the relay is to know now, by app.
+  package func activityAddresses(of phone: Int) -> [(app: String, address: ActivityAddress)] {
+    model(of: phone).apps.flatMap { app in
+      model(of: phone).addresses(of: app.id).map { (app.definition.name, $0) }
+    }
   }
 
   /// For what the driver performs or stores.
@@ -219,9 +223,31 @@ extension Simulation {
     guard let (app, address) = place(of: topic, on: phone) else {
       return order(.ack(notification.uniqueID, .missing), phone)
     }
+    let number = know(
+      notification, of: app, address, acceptedAt: delivery.acceptedAt,
+      "\(notification.notificationClass.name), \(delivery.via.name)")
+    arrived(number, at: phone, rides: delivery.via.isRide)
+  }
+
+  /// Not acknowledged.
+  mutating func receive(_ broadcast: Broadcast, at phone: Int32) {
+    let topic = broadcast.notification.topic.description
+    guard case .live = phones[Int(phone)].link, let found = place(of: topic, on: phone) else {
+      return hear(phone, isKeepAlive: false)
+    }
+    let number = know(
+      broadcast.notification, of: found.app, .channel(broadcast.channel.description),
+      acceptedAt: broadcast.acceptedAt, "broadcast")
+    arrived(number, at: phone, rides: false)
+  }
+
+  /// The number of a push, perhaps of one that came before.
+  private mutating func know(
+    _ notification: Notification, of app: Int32, _ address: ActivityAddress?,
+    acceptedAt: Instant, _ kind: String
+  ) -> Int32 {
     let id = Self.pushID(notification.uniqueID)
-    let rides = delivery.via.isRide
-    if let known = pushIDs[id] { return arrived(known, at: phone, rides: rides) }
+    if let known = pushIDs[id] { return known }
     forgetOldPushes()
     let number = firstPush + Int32(pushes.count)
     let payload = notification.compactPayload
@@ -233,13 +259,11 @@ extension Simulation {
     entry.activity = address
     entry.isUrgent = notification.priority == .immediate
     entry.id = notification.uniqueID
-    entry.acceptedAt = delivery.acceptedAt.milliseconds
-    entry.told =
-      "\(notification.notificationClass.name), \(delivery.via.name), "
-      + String(decoding: payload, as: UTF8.self)
+    entry.acceptedAt = acceptedAt.milliseconds
+    entry.told = "\(kind), " + String(decoding: payload, as: UTF8.self)
     pushes.append(entry)
     pushIDs[id] = number
-    arrived(number, at: phone, rides: rides)
+    return number
   }
 
   mutating func hear(_ phone: Int32, isKeepAlive: Bool) {
@@ -322,8 +346,8 @@ package struct LiveOrder: Hashable, Sendable {
     /// The app was installed again; `unregister`: it is gone, as its provider shall learn.
     case register(topic: String)
     case unregister(topic: String)
-    /// A token of a Live Activity, by the topic it is registered under, has come or ended.
-    case activityToken(topic: String, isValid: Bool)
+    /// A token of a Live Activity, or a subscription, has come or ended.
+    case address(ActivityAddress, app: String, isValid: Bool)
     /// The keys of protected files become available; `lock`: unavailable.
     case unlock
     case lock

@@ -121,7 +121,7 @@ struct ModelledJournal: Sendable {
       devices[device]?.budget = deviceBudget
     case .forgotten(let id): devices[id] = nil
     case .granted, .released: break  // Simulated phones bring no tokens of their own along.
-    case .subscribed, .unsubscribed: break  // A scenario has no channels.
+    case .subscribed, .unsubscribed: break  // Phones subscribe again, as they do for tokens.
     }
   }
 

@@ -11,6 +11,9 @@ struct ModelledRelay: Sendable {
   var wake = Int64.max
   /// Phones, by number of their connection.
   var connections: [Int32] = []
+  /// In the journal, with each channel's newest stored broadcast.
+  var channels = ChannelRegistry()
+  var published: [ChannelID: Broadcast] = [:]
   private var lastRequest: UInt32 = 0
   private let configuration: Shard.Configuration
   private var earlier = ShardCounters()
@@ -56,6 +59,8 @@ struct ModelledRelay: Sendable {
 }
 
 enum RelayStep: Sendable {
+  /// A broadcast, on a channel with so many subscribers.
+  case published(to: Int)
   case crashed(forMilliseconds: Int64)
   /// The number of notifications in its journal.
   case started(Int)
@@ -64,6 +69,7 @@ enum RelayStep: Sendable {
 
   var told: Told {
     switch self {
+    case .published(let count): Told(.received, "broadcast, \(count) subscribed")
     case .crashed(let lapse): Told(.crashed, "for \(TimeText.text(duration: lapse))")
     case .started(let count): Told(.started, "\(count) in its journal")
     case .journalTakes(0): Told(.journal, "writes at once")
@@ -104,6 +110,9 @@ extension Simulation {
     for record in journal.registrations { tellRelay(.journal(.restored(record))) }
     tellRelay(.alias(.allConfirmed))
     for record in journal.accepted { tellRelay(.journal(.restored(record))) }
+    for broadcast in (relay?.published ?? [:]).values.sorted(by: { $0.number < $1.number }) {
+      if broadcast.isStored(at: now) { tellRelay(.broadcast(.published(broadcast))) }
+    }
     // Unanswered requests are repeated.
     for phone in phones where !journal.knows(phone.credential.device) {
       let (id, secret) = (phone.credential.device, phone.credential.secret)
@@ -116,11 +125,14 @@ extension Simulation {
       if isThere { register(app) }
     }
     for app in apps {
-      for address in phones[Int(app.phone)].model.tokens(of: app.id) {
-        guard let token = app.activityTokens[address],
-          let topic = Topic(app.name + Self.activityTopic + "." + address.part)
-        else { continue }
+      for address in phones[Int(app.phone)].model.addresses(of: app.id) {
         let credential = phones[Int(app.phone)].credential
+        if case .channel(let id) = address, let id = ChannelID(id) {
+          request { .asked(.subscribed(app.topic, id), credential, from: $0) }
+        }
+        guard let token = app.activityTokens[address],
+          let topic = Topic(address.topic(of: app.name))
+        else { continue }
         guard !journal.knows(token, of: credential.device, topic) else { continue }
         request { .asked(.registered(topic, token, isOwn: false), credential, from: $0) }
       }
@@ -156,8 +168,8 @@ extension Simulation {
     connectSoon(phone.number)
   }
 
-  private mutating func record(_ step: RelayStep) {
-    keep(TraceEntry(at: time, phone: -1, app: -1, push: -1, fact: .relay(step)))
+  mutating func record(_ step: RelayStep, push: Int32 = -1) {
+    keep(TraceEntry(at: time, phone: -1, app: -1, push: push, fact: .relay(step)))
   }
 
   /// The phone reported the app as uninstalled: pushes to it are refused.

@@ -60,6 +60,8 @@ package struct PhoneState: Codable, Equatable, Sendable {
     package var leavesAt: Int64?
     /// Its app's server can update it.
     package var hasToken: Bool
+    /// The broadcast channel that updates it instead.
+    package var channel: String?
   }
 
   /// How many pushes of an app about Live Activities would be shown at once now (policy
@@ -162,7 +164,7 @@ package struct PhoneState: Codable, Equatable, Sendable {
           state: activity.state, relevance: activity.relevance,
           startedAt: activity.startedAt.milliseconds,
           staleAt: activity.staleAt?.milliseconds, leavesAt: activity.leavesAt?.milliseconds,
-          hasToken: activity.hasToken)
+          hasToken: activity.hasToken, channel: activity.channel)
       }
     }
     return all.isEmpty

@@ -325,6 +325,9 @@ struct PushPlan: ReadableObject {
     }, Field("type", \.options.type), Field("priority", \.options.priority, in: 0...100),
     Field("expires", \.options.expiresAfter), Field("collapse", \.options.collapseID),
     Field("topic", \.options.topic), Field("activity", \.options.activity, in: 1...1_000_000),
+    Field("channel") { push, reader throws(ScenarioError) in
+      push.options.channel = try ChannelID.read(reader).description
+    },
   ]
 }
 

@@ -35,7 +35,7 @@ public struct Scenario: Sendable {
     var account: String?
     var hasDrive = true
     package var limits = PhoneLimits()
-    var apps: [AppDefinition] = []
+    package var apps: [AppDefinition] = []
     var usage: [Usage] = []
     var habits: Habits?
 
@@ -45,12 +45,13 @@ public struct Scenario: Sendable {
     package init(
       name: String, topics: [String],
       modes: BackgroundModes = [.remoteNotification, .fetch, .location], use: PhoneUse = .none,
-      activities: ActivityPlan? = nil
+      activities: ActivityPlan? = nil, environment: String? = nil
     ) {
       self.name = name
       habits = use.habits
       apps = topics.map { topic in
         var app = AppDefinition(name: topic, modes: modes, activities: activities)
+        app.environment = environment
         app.script.interface.add(["window", "list"])
         return app
       }

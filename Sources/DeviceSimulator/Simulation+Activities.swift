@@ -9,13 +9,13 @@ extension Simulation {
 
   /// Of a push to a phone; what the payload lacks stays nil.
   func activityPush(
-    _ push: Int32, _ entry: PushEntry, to address: ActivityAddress
+    _ push: Int32, _ entry: PushEntry, of app: Int32, to address: ActivityAddress
   ) -> ActivityPush {
     let root = try? JSONTree.read(entry.payload.bytes)
     let aps = root?["aps"]
     let deed = aps?["event"]?.text.flatMap(ActivityPush.Deed.init)
     var message = ActivityPush(
-      id: pushID(of: push), app: apps[Int(entry.app)].id, to: address, deed)
+      id: pushID(of: push), app: apps[Int(app)].id, to: address, deed)
     message.timestamp = aps?["timestamp"]?.wholeNumber
     message.type = aps?["attributes-type"]?.text
     message.attributes = aps?["attributes"]?.compactObject
@@ -28,7 +28,9 @@ extension Simulation {
     message.alert = entry.payload.alert
     message.hasSound = entry.payload.hasSound
     message.isUrgent = entry.isUrgent
-    message.hasChannel = aps?["input-push-channel"]?.text != nil
+    message.channel = aps?["input-push-channel"].map { id in
+      id.text.flatMap { ChannelID($0) }?.description ?? ""
+    }
     return message
   }
 
@@ -38,26 +40,11 @@ extension Simulation {
       phones[Int(phone)].apps.first { apps[Int($0)].name == name }
     }
     if let app = app(topic) { return (app, nil) }
-    let marker = Array((Self.activityTopic + ".").utf8)
-    let bytes = Array(topic.utf8)
-    let starts = 0..<max(0, bytes.count - marker.count)
-    guard let start = starts.first(where: { bytes[$0..<$0 + marker.count].elementsEqual(marker) }),
-      let found = app(String(decoding: bytes[..<start], as: UTF8.self)),
-      let address = ActivityAddress(
-        part: String(decoding: bytes[(start + marker.count)...], as: UTF8.self))
+    guard let marker = topic.firstRange(of: Self.activityTopic + "."),
+      let found = app(topic[..<marker.lowerBound]),
+      let address = ActivityAddress(part: topic[marker.upperBound...])
     else { return nil }
     return (found, address)
-  }
-
-  /// For the driver: all that a phone's apps have told their servers.
-  func activityTopics(of phone: Int32) -> [String] {
-    phones[Int(phone)].apps.flatMap { app in
-      phones[Int(phone)].model.tokens(of: apps[Int(app)].id).map { self.topic($0, of: app) }
-    }
-  }
-
-  private func topic(_ address: ActivityAddress, of app: Int32) -> String {
-    apps[Int(app)].name + Self.activityTopic + "." + address.part
   }
 
   // MARK: The provider
@@ -65,6 +52,7 @@ extension Simulation {
   /// To which token: of the activity that is named, or of the attributes that the payload names.
   func address(_ payload: Payload, _ options: PushOptions) -> ActivityAddress? {
     if let number = options.activity { return .update(ActivityID(UInt64(max(0, number)))) }
+    if let channel = options.channel { return .channel(channel) }
     guard options.type == PushType.liveactivity.wireName else { return nil }
     let aps = (try? JSONTree.read(payload.bytes))?["aps"]
     return aps?["attributes-type"]?.text.map { .start($0) }
@@ -76,7 +64,7 @@ extension Simulation {
     var push: Int32 = -1
     switch step {
     case .started(_, _, .some(let id)), .notShown(let id, _): push = number(of: id)
-    case .token(let address, let isValid): follow(address, isValid: isValid, of: app)
+    case .address(let address, let isValid): follow(address, isValid: isValid, of: app)
     case .started(_, _, nil), .shows, .stale, .ended, .left, .allowed, .frequentAllowed: break
     }
     let (kind, words) = told(step, of: app)
@@ -96,13 +84,14 @@ extension Simulation {
       return (.activity, "\(id) has ended, on the screen until \(time(leaves))")
     case .left(let id): return (.activity, "\(id) has left the screen")
     case .notShown(_, let refusal): return (.notShown, words(refusal, of: app))
-    case .token(let address, let isValid):
-      let token =
-        switch address {
-        case .start(let type): "to start \(type)"
-        case .update(let id): "of \(id)"
-        }
-      return (.activityToken, token + (isValid ? "" : " is not valid any more"))
+    case .address(let address, let isValid):
+      let end = isValid ? "" : " is not valid any more"
+      switch address {
+      case .start(let type): return (.activityToken, "to start \(type)" + end)
+      case .update(let id): return (.activityToken, "of \(id)" + end)
+      case .channel(let id):
+        return (.activity, "\(isValid ? "listens" : "listens no more") to channel \(id)")
+      }
     case .allowed(let isOn): return (.changed, "Live Activities \(isOn ? "on" : "off")")
     case .frequentAllowed(let isOn): return (.changed, "frequent updates \(isOn ? "on" : "off")")
     }
@@ -117,16 +106,22 @@ extension Simulation {
     }
   }
 
-  // MARK: Tokens
+  // MARK: Tokens and channels
 
   /// The app's server keeps the newest token of an activity, also when the activity is over.
   private mutating func follow(_ address: ActivityAddress, isValid: Bool, of app: Int32) {
-    let name = topic(address, of: app)
+    let (name, bundle) = (apps[Int(app)].name, apps[Int(app)].topic)
     let phone = apps[Int(app)].phone
-    order(.activityToken(topic: name, isValid: isValid), phone)
-    // Pushes to a name that is no valid topic are refused.
-    guard relay != nil, let topic = Topic(name) else { return }
+    order(.address(address, app: name, isValid: isValid), phone)
     let credential = phones[Int(phone)].credential
+    if case .channel(let id) = address {
+      guard let id = ChannelID(id) else { return }
+      return request {
+        .asked(isValid ? .subscribed(bundle, id) : .unsubscribed(bundle, id), credential, from: $0)
+      }
+    }
+    // Pushes to a name that is no valid topic are refused.
+    guard relay != nil, let topic = Topic(address.topic(of: name)) else { return }
     guard isValid else {
       return request { .asked(.unregistered(topic), credential, from: $0) }
     }
@@ -138,25 +133,51 @@ extension Simulation {
   }
 }
 
-/// Actions of users and apps on Live Activities.
+extension ActivityAddress {
+  /// The topic that a token is registered under.
+  package func topic(of app: String) -> String { app + Simulation.activityTopic + "." + part }
+}
+
+/// Broadcasts.
 extension Simulation {
-  /// By an app in the foreground. `attributes` and `content` are JSON objects.
-  mutating func startActivity(
-    _ type: String, attributes: [UInt8], content: [UInt8], by app: AppHandle
-  ) {
-    tell(app) {
-      .activity(.started($0, type: type, attributes: attributes, content: content))
+  /// Publishes on a channel, made when it is first used, which keeps the newest until it expires.
+  mutating func broadcast(_ push: Int32, _ options: PushOptions) {
+    let (entry, now) = (pushes[Int(push)], instant)
+    let bundle = apps[Int(entry.app)].topic
+    var request = ChannelRequest()
+    let fields = [
+      ("apns-channel-id", options.channel),
+      ("apns-push-type", options.type ?? PushType.liveactivity.wireName),
+      ("apns-priority", options.priority.map(String.init)),
+      ("apns-expiration", options.expiration(at: now).map(String.init)),
+    ]
+    for case (let name, let value?) in fields {
+      request.parse(Array(name.utf8).span, Array(value.utf8).span)
+    }
+    do throws(ChannelRefusal) {
+      let wish = try request.wish(.broadcast, body: entry.payload.bytes, isStrict: false)
+      guard case .publish(let id, let draft) = wish, var channels = relay?.channels else { return }
+      if channels[id] == nil { _ = try channels.create(id, .mostRecent, of: bundle, at: now) }
+      let broadcast = try channels.publish(draft, on: id, of: bundle, uniqueID(push), at: now)
+      relay?.channels = channels
+      if broadcast.isStored(at: now) { relay?.published[id] = broadcast }
+      record(.published(to: relay?.core?.channelCounts[id]?.subscribers ?? 0), push: push)
+      tellRelay(.broadcast(.published(broadcast)))
+    } catch {
+      pushes[Int(push)].answer = .missing(error.row.reason)
+      refused(Int(push), error.row.status, error.row.reason)
     }
   }
 
-  mutating func allowActivities(_ isOn: Bool, of app: AppHandle) {
-    tell(app) { .activity(.allowed($0, isOn: isOn)) }
+  func isBroadcast(_ push: Int32) -> Bool {
+    if case .channel? = entry(of: push)?.activity { true } else { false }
   }
 
-  /// For all apps.
-  mutating func allowActivities(_ isOn: Bool, of phone: PhoneHandle) {
-    record(.changed("Live Activities \(isOn ? "on" : "off") for all"), phone: phone.number)
-    tell(phone.number, .activity(.allowed(nil, isOn: isOn)))
+  /// A broadcast is for the app of that name on each phone.
+  func app(of entry: PushEntry, on phone: Int32) -> Int32? {
+    guard case .channel? = entry.activity else { return entry.app }
+    let name = apps[Int(entry.app)].name
+    return phones[Int(phone)].apps.first { apps[Int($0)].name == name }
   }
 }
 
@@ -164,6 +185,15 @@ extension ActivityID: Readable {
   /// The n-th of the app on that phone.
   static func read(_ reader: Reader) throws(ScenarioError) -> ActivityID {
     ActivityID(UInt64(try reader.number(1...1_000_000)))
+  }
+}
+
+extension ChannelID: Readable {
+  static func read(_ reader: Reader) throws(ScenarioError) -> ChannelID {
+    guard let id = ChannelID(try reader.text()) else {
+      throw reader.problem("a channel's id is wanted: the base64 of 16 bytes")
+    }
+    return id
   }
 }
 

@@ -19,6 +19,11 @@ extension Simulation {
       unanswered(Int(index), "the relay is down")
       return PushHandle(index: index)
     }
+    if options.channel != nil {
+      pushes[Int(index)].isUrgent = options.priority ?? 10 == 10
+      broadcast(index, options)
+      return PushHandle(index: index)
+    }
     if let address = pushes[Int(index)].activity,
       apps[Int(app.number)].activityTokens[address] == nil
     {
@@ -52,15 +57,11 @@ extension Simulation {
     let usual = token == nil ? app.name : app.name + Self.activityTopic
     let topic = Array((options.topic ?? usual).utf8)
     head.parse(.apnsTopic, topic.span, recentTopic: &recent)
-    var expiration: Int64?
-    if let after = options.expiresAfter {
-      let moment = instant.milliseconds + after.simulatedMilliseconds
-      expiration = after == .zero ? 0 : (moment + 999) / 1000
-    }
     let fields: [(FieldName, String?)] = [
       (.apnsPushType, options.type ?? (token == nil ? nil : PushType.liveactivity.wireName)),
       (.apnsPriority, options.priority.map(String.init)),
-      (.apnsExpiration, expiration.map(String.init)), (.apnsCollapseID, options.collapseID),
+      (.apnsExpiration, options.expiration(at: instant).map(String.init)),
+      (.apnsCollapseID, options.collapseID),
     ]
     for case (let field, let value?) in fields {
       head.parse(field, Array(value.utf8).span, recentTopic: &recent)
@@ -86,7 +87,7 @@ struct PushEntry: Sendable {
   /// Set once the relay accepts the push.
   var notificationClass = NotificationClass.silent
   var wakesApp = false
-  /// To the token of a Live Activity, or to start one.
+  /// To the token of a Live Activity, to start one, or a broadcast.
   var activity: ActivityAddress?
   /// Priority 10.
   var isUrgent = true
@@ -116,18 +117,28 @@ public struct PushOptions: Hashable, Sendable {
   public var topic: String?
   /// To the token of this Live Activity: the n-th of the app on its phone.
   public var activity: Int?
+  /// Broadcast to this channel, by its id, of an app of that name on any phone.
+  public var channel: String?
 
   public init(
     name: String? = nil, type: String? = nil, priority: Int? = nil, expiresAfter: Duration? = nil,
-    collapseID: String? = nil, topic: String? = nil, activity: Int? = nil
+    collapseID: String? = nil, topic: String? = nil, activity: Int? = nil, channel: String? = nil
   ) {
     self.activity = activity
+    self.channel = channel
     self.name = name
     self.type = type
     self.priority = priority
     self.expiresAfter = expiresAfter
     self.collapseID = collapseID
     self.topic = topic
+  }
+
+  /// `apns-expiration`.
+  func expiration(at now: Instant) -> Int64? {
+    expiresAfter.map { after in
+      after == .zero ? 0 : (now.milliseconds + after.simulatedMilliseconds + 999) / 1000
+    }
   }
 }
 

@@ -45,6 +45,9 @@ extension Simulation {
   /// Outcomes of pushes wait for the next connection; anything else would be sent again then, or is
   /// obsolete.
   mutating func sendUp(_ item: ItemUp, from phone: Int32) {
+    // Nobody waits for an answer to a broadcast.
+    if case .ack(let push, _) = item, isBroadcast(push) { return }
+    if case .decision(let push, _) = item, isBroadcast(push) { return }
     guard case .live(let connection) = phones[Int(phone)].link else {
       if case .ack(let push, .some(let outcome)) = item, outcome != .later {
         keep(outcome, of: push, on: phone)
@@ -177,7 +180,10 @@ extension Simulation {
     case .tell(_, let event):
       // There is one shard.
       tellRelay(event)
-    case .answer, .hello, .sendBroadcast, .persist, .forget:
+    case .sendBroadcast(let broadcast, let connections):
+      let push = Self.pushNumber(broadcast.notification.uniqueID)
+      for one in connections { send(.push(push, rides: false), over: one.connection.value) }
+    case .answer, .hello, .persist, .forget:
       // Not needed here, or handled by the journal.
       break
     }
@@ -223,13 +229,14 @@ extension Simulation {
 
   /// Acknowledges the push at once; the app's outcome is reported later.
   mutating func arrived(_ push: Int32, at phone: Int32, rides: Bool) {
-    guard let entry = entry(of: push) else { return }
-    record(.arrived(entry.told), app: entry.app, push: push)
+    guard let entry = entry(of: push), let app = app(of: entry, on: phone) else { return }
+    record(.arrived(entry.told), app: app, push: push)
     lastReported = -1
     arriving = push
     defer { arriving = -1 }
     if let address = entry.activity {
-      tell(phone, .activity(.pushed(activityPush(push, entry, to: address), rides: rides)))
+      let message = activityPush(push, entry, of: app, to: address)
+      tell(phone, .activity(.pushed(message, rides: rides)))
     } else {
       let remote = remotePush(push, entry)
       tell(phone, rides ? .pushRode(remote) : .pushReceived(remote))

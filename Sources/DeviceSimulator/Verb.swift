@@ -162,13 +162,18 @@ struct Verb: Sendable {
   static let all = ofApps + ofActivities + ofDocuments + ofState + ofPhones + ofRelay
 
   private static let ofActivities: [Verb] = [
-    .app(
+    .event(
       "start activity",
       both(
-        both(Key<String>("type", "TYPE"), content), Key<JSONObject?>(perhaps: "attributes", "JSON"))
+        both(Key<String>("type", "TYPE"), content),
+        both(
+          Key<JSONObject?>(perhaps: "attributes", "JSON"),
+          Key<ChannelID?>(perhaps: "channel", "CHANNEL")))
     ) {
-      $0.startActivity(
-        $2.0.0, attributes: $2.1?.bytes ?? Array("{}".utf8), content: $2.0.1.bytes, by: $1)
+      .activity(
+        .started(
+          $0, type: $1.0.0, attributes: $1.1.0?.bytes ?? Array("{}".utf8), content: $1.0.1.bytes,
+          channel: $1.1.1?.description))
     },
     .event("update activity", both(activity, content)) {
       .activity(.updated($0, $1.0, content: $1.1.bytes))
@@ -183,9 +188,17 @@ struct Verb: Sendable {
       let isOn = try on.read(reader)
       guard reader["app"] != nil else {
         let phone = try names.phone(try reader.required("phone"))
-        return .phone(phone, { $0.allowActivities(isOn, of: $1) })
+        return .phone(
+          phone,
+          {
+            $0.record(
+              .changed("Live Activities \(isOn ? "on" : "off") for all"), phone: $1.number)
+            $0.tell($1.number, .activity(.allowed(nil, isOn: isOn)))
+          })
       }
-      return .app(try names.place(reader), { $0.allowActivities(isOn, of: $1) })
+      return .app(
+        try names.place(reader),
+        { $0.tell($1) { .activity(.allowed($0, isOn: isOn)) } })
     },
   ]
 

@@ -42,8 +42,8 @@ extension PhoneDriver {
         takeOrders(session.phone)
       case .notification(let delivery):
         simulation.handle(.received(delivery), of: session.phone, at: now)
-      // The place to hand it to the activities that listen to its channel.
-      case .broadcast: simulation.handle(.heard(isKeepAlive: false), of: session.phone, at: now)
+      case .broadcast(let broadcast, _):
+        simulation.handle(.broadcast(broadcast), of: session.phone, at: now)
       case .empty: simulation.handle(.heard(isKeepAlive: false), of: session.phone, at: now)
       case .keepAlive: simulation.handle(.heard(isKeepAlive: true), of: session.phone, at: now)
       case .barrier(let number, let time): barrier(session, number, at: time.milliseconds)

@@ -27,6 +27,8 @@ package actor PhoneDriver {
     package var link = LinkModel.plain
     /// PEM certificates that transfers trust besides the system's.
     package var transferTrustRoots: String?
+    /// A URL: apps `POST` their tokens of Live Activities to it, as to their server.
+    package var tokensTo: String?
     package var connect: @Sendable () async throws -> RelayClient
     /// The relay identity of a phone, by index, with all its apps registered but those `gone`.
     /// Called before each stream.
@@ -83,6 +85,10 @@ package actor PhoneDriver {
   /// Changes of a phone's apps being sent to the relay.
   var registrations: [Int: Task<Void, Never>] = [:]
   var saveAt = Int64.max
+  var warned: Set<String> = []
+  /// Tokens that the apps of a phone have handed to their servers.
+  var handed: [Int: [String: String]] = [:]
+  var handover: (bodies: AsyncStream<String>.Continuation, task: Task<Void, Never>)?
   /// Phones that changed since they were last saved.
   var unsaved: Set<Int> = []
   private static let savePauseMilliseconds: Int64 = 1000
@@ -284,6 +290,9 @@ package actor PhoneDriver {
     }
     for task in tasks { await task.value }
     // They had time while the streams ended.
+    handover?.bodies.finish()
+    handover?.task.cancel()
+    await handover?.task.value
     for task in registrations.values { task.cancel() }
     for task in registrations.values { await task.value }
     for transfer in transfers.values { transfer.cancel() }
@@ -312,7 +321,8 @@ extension PhoneDriver {
     case .keepAlive: write(.keepAlive, phone)
     case .transfer(let id, let step): perform(step, of: id, phone)
     case .register(let topic), .unregister(let topic): tellRelay(of: topic, phone)
-    case .activityToken(let topic, let isValid): tellRelay(of: topic, isValid: isValid, phone)
+    case .address(let address, let app, let isValid):
+      tellRelay(of: address, of: app, isValid: isValid, phone)
     case .archive, .lock, .unlock:
       if !storages.isEmpty { attempt { try keep(order.task, phone) } }
     }
@@ -325,7 +335,7 @@ extension PhoneDriver {
     case .lock: storages[phone].lock()
     case .unlock: try storages[phone].unlock(passcode: configuration.passcode)
     case .archive, .connect, .link, .disconnect, .ack, .decision, .state, .keepAlive, .transfer,
-      .register, .unregister, .activityToken:
+      .register, .unregister, .address:
       break
     }
   }
@@ -335,24 +345,11 @@ extension PhoneDriver {
     return Set(gone.map(\.definition.name))
   }
 
-  /// Reports an app as uninstalled or installed again. In sequence, and by its state at that time:
-  /// an app that is back must not be unregistered because of an earlier push.
+  /// Reports an app as uninstalled or installed again, by its state at that time: an app that is
+  /// back must not be unregistered because of an earlier push.
   private func tellRelay(of topic: String, _ phone: Int) {
-    let (pool, configuration, before) = (pool, configuration, registrations[phone])
-    registrations[phone] = Task {
-      await before?.value
-      do {
-        let api = DeviceAPI(try await pool.client(for: phone))
-        let gone = uninstalled(on: phone)
-        let identity = try await configuration.identify(phone, gone, api)
-        if gone.contains(topic) { try await api.unregister(topic: topic, of: identity) }
-      } catch ClientError.refused(let refusal)
-        where refusal.reason == RelayCore.DeviceRefusal.unknownApp.row.reason
-      {
-        // It was told before.
-      } catch {
-        configuration.warn("\(topic): the relay could not be told: \(error)")
-      }
+    tellRelay(of: topic, isOver: true, phone) { _, gone, api, identity in
+      if gone.contains(topic) { try await api.unregister(topic: topic, of: identity) }
     }
   }
 
@@ -427,7 +424,7 @@ extension PhoneDriver {
     settle()
   }
 
-  private func client() throws(TransferClientError) -> TransferClient {
+  func client() throws(TransferClientError) -> TransferClient {
     if let transferClient { return transferClient }
     var options = TransferOptions()
     options.trustRoots = configuration.transferTrustRoots

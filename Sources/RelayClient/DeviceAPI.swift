@@ -59,13 +59,15 @@ package struct DeviceAPI: Sendable {
   }
 
   /// Registers an app and returns its device token in hexadecimal; the same one when repeated.
-  /// `token` is used instead of a new one.
+  /// `token` is used instead of a new one, which is `environment`'s, `sandbox` or `production`.
   package func register(
-    topic: String, token: String? = nil, of device: DeviceIdentity
+    topic: String, token: String? = nil, environment: String? = nil, of device: DeviceIdentity
   ) async throws(ClientError) -> String {
-    let body = token.map { Array(#"{"token":"\#($0)"}"#.utf8) } ?? []
+    let wish =
+      token.map { #"{"token":"\#($0)"}"# } ?? environment.map { #"{"environment":"\#($0)"}"# }
     let answer = try await call(
-      "PUT", "\(path(device))/apps/\(topic)", headers: [device.authorization], body: body,
+      "PUT", "\(path(device))/apps/\(topic)", headers: [device.authorization],
+      body: Array((wish ?? "").utf8),
       expecting: 200)
     return try decode(Registration.self, answer.body).token
   }

@@ -288,8 +288,11 @@ extension Shard {
       } else {
         effects.append(.answer(request, reply.answer))
       }
+      // One of the relay's making ends as the device's id, so its alias would be here.
+      let isOwn =
+        own.token.routingKey != own.device.routingKey || aliasNumber(own.token) != nil
       attach(
-        App(token: own.token, topic: own.topic, device: device, registration: 0, isOwn: true),
+        App(token: own.token, topic: own.topic, device: device, registration: 0, isOwn: isOwn),
         to: device)
     case .removal(let own, let moment):
       guard case .writing(let request)? = tokenChanges.end(own) else { return }

@@ -48,8 +48,14 @@ extension Shard {
   ) {
     let id = devices[device].id
     let known = appNumber(of: device, topic)
+    // Of another service now, like an app that was built for the other one and installed again.
+    let moves =
+      known.map {
+        !isOwn && !apps[$0].isOwn && token.environment != nil
+          && token.environment != apps[$0].token.environment
+      } ?? false
     // Idempotent: keeps its token, unless it brings another of its own.
-    if let known, !isOwn || apps[known].token == token {
+    if let known, !(isOwn || moves) || apps[known].token == token {
       // Promise nothing while its record may fail, or the app is about to get another token.
       let isSafe =
         !isPending(apps[known].registration) && !tokenChanges.contains(id, topic)
@@ -71,6 +77,15 @@ extension Shard {
     }
     guard hasRoomForPersist else {
       return effects.append(.answer(request, .refused(.unavailable)))
+    }
+    guard !moves else {
+      guard tokenChanges.hasRoom(for: id) else {
+        return effects.append(.answer(request, .refused(.unavailable)))
+      }
+      let new = OwnToken(token: token, device: id, topic: topic)
+      return change(
+        new, .registration(new), from: request, .registered(id, topic, token, isOwn: false),
+        into: &effects)
     }
     attach(
       App(token: token, topic: topic, device: device, registration: nextSequence), to: device)

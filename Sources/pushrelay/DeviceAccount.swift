@@ -13,6 +13,8 @@ struct DeviceAccount: Sendable {
   /// Brings its own token for the only app.
   var token: String?
   var enrolmentKey: String?
+  /// The service of an app, `sandbox` or `production`; nil for both.
+  var environment: @Sendable (_ topic: String) -> String? = { _ in nil }
   /// Reports apps' tokens: all at first, then new ones.
   let say: @Sendable (String) -> Void
 
@@ -48,7 +50,8 @@ struct DeviceAccount: Sendable {
   ) async throws -> DeviceIdentity {
     var file = known
     for topic in try Self.topics(topics, of: name, state: state) where !gone.contains(topic) {
-      let token = try await api.register(topic: topic, token: token, of: file.identity)
+      let token = try await api.register(
+        topic: topic, token: token, environment: environment(topic), of: file.identity)
       let isNew = file.apps.updateValue(token, forKey: topic) != token
       if isFirst || isNew { say("token of \(topic): \(token)") }
     }

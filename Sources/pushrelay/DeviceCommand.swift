@@ -8,6 +8,7 @@ import RelayCore
 import RelaySetup
 
 extension Power: ExpressibleByArgument {}
+extension ProviderEnvironment: ExpressibleByArgument {}
 extension Screen: ExpressibleByArgument {}
 extension Network: ExpressibleByArgument {
   /// A device without a network would have nothing to do.
@@ -103,6 +104,9 @@ struct DeviceCommand: AsyncParsableCommand {
       valueName: "hex"))
   var token: String?
 
+  @Option(help: "The service that the apps are built for: sandbox or production (default: both).")
+  var environment: ProviderEnvironment?
+
   @Option(help: "How the phone is: battery, charging or low.")
   var power: Power?
 
@@ -132,6 +136,12 @@ struct DeviceCommand: AsyncParsableCommand {
     help: ArgumentHelp(
       "Attributes of Live Activities that the apps declare; repeatable.", valueName: "type"))
   var activity: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "Where apps POST their tokens of Live Activities, as JSON: a server of yours.",
+      valueName: "url"))
+  var tokensTo: String?
 
   @Option(
     help: ArgumentHelp(
@@ -200,6 +210,14 @@ struct DeviceCommand: AsyncParsableCommand {
     for type in activity where !ActivityPlan.isType(type) {
       throw ValidationError("--activity \(type): give the name of a Swift type")
     }
+    if let tokensTo, (try? WebAddress(tokensTo)) == nil {
+      throw ValidationError(
+        "--tokens-to \(tokensTo): give a URL such as http://127.0.0.1:9000/tokens")
+    }
+    guard environment == nil || token == nil && count == nil else {
+      throw ValidationError(
+        "--environment goes with names, and without --token, which belongs to both services")
+    }
     _ = try limits(PhoneLimits())
     if light, !limit.isEmpty { throw ValidationError("--limit needs a phone: leave out --light") }
     if light, interactive || verbose || seed != nil {
@@ -252,7 +270,10 @@ struct DeviceCommand: AsyncParsableCommand {
     } else if tokens != nil {
       throw ValidationError("--tokens goes with --count")
     }
-    if scenario != nil, light || !topic.isEmpty || power != nil || network != nil || token != nil {
+    if scenario != nil,
+      light || !topic.isEmpty || power != nil || network != nil || token != nil
+        || environment != nil
+    {
       throw ValidationError("the scenario says what its phones are like")
     }
   }

@@ -14,7 +14,8 @@ struct LightDevice: Sendable {
     DeviceAccount(
       name: name, state: command.connection.files.state, topics: command.topic,
       channels: command.channel,
-      token: command.token, enrolmentKey: command.enrolmentKey, say: say)
+      token: command.token, enrolmentKey: command.enrolmentKey,
+      environment: { [wanted = command.environment] _ in wanted?.rawValue }, say: say)
   }
 
   /// State across connections.

@@ -91,11 +91,30 @@ struct LogCommand: AsyncParsableCommand {
       // Providers are not told why it waits, which is about the device; an operator is.
       let told = try? await ControlClient(state: connection.files.state).ask(
         NotificationLife.self, .GET, "/v1/notifications/\(life.uniqueId)", printing: false)
-      show(life, told?.sentence)
+      show(life, told?.sentence, await tokenStep(after: told))
       guard let request = told?.request else { return }
       Console.say("")
       RequestsCommand.show(request)
     }
+  }
+
+  /// Of a push that started a Live Activity: when its server could update it. Until the app has run
+  /// there is no token, which is the race that people debug.
+  private func tokenStep(after life: NotificationLife?) async -> (time: Int64?, text: String)? {
+    let parts = life?.topic.split(separator: ".").map(String.init) ?? []
+    guard let life, let device = life.device, life.steps.contains(where: { $0.outcome == "shown" }),
+      let place = parts.lastIndex(of: "start"), place > 0, parts[place - 1] == "liveactivity",
+      let events = try? await ControlClient(state: connection.files.state).ask(
+        DeviceEvents.self, .GET, "/v1/devices/\(device)/events", printing: false)?.events
+    else { return nil }
+    let token = parts[..<place].joined(separator: ".") + ".activity."
+    let found = events.first {
+      $0.time >= life.steps[0].time && $0.what == "registered" && $0.topic?.hasPrefix(token) == true
+    }
+    guard let found, let topic = found.topic else {
+      return (nil, "no token of a new activity since: its server cannot update it, but by channel")
+    }
+    return (found.time, "token of \(topic.dropFirst(token.count - 9)): its server can update it")
   }
 
   /// nil where the admin socket cannot be asked, or the request is not kept.
@@ -150,7 +169,9 @@ struct LogCommand: AsyncParsableCommand {
     "power \(condition.power), network \(condition.network), screen \(condition.screen)"
   }
 
-  private func show(_ life: NotificationLife, _ sentence: String?) {
+  private func show(
+    _ life: NotificationLife, _ sentence: String?, _ token: (time: Int64?, text: String)?
+  ) {
     Console.say(
       table: [
         ["apns-unique-id", life.uniqueId], ["apns-id", life.id], ["topic", life.topic],
@@ -160,10 +181,13 @@ struct LogCommand: AsyncParsableCommand {
     if let sentence { Console.say(sentence) }
     Console.say("")
     let first = life.steps.first?.time ?? 0
+    let steps =
+      life.steps.map { (time: Optional($0.time), text: $0.text) } + [token].compactMap(\.self)
     Console.say(
-      table: life.steps.map { step in
-        let later = step.time == first ? "" : "+\(Self.seconds(step.time - first))"
-        return [Instant(milliseconds: step.time).iso8601, later, step.text]
+      table: steps.sorted { $0.time ?? .max < $1.time ?? .max }.map { time, text in
+        guard let time else { return ["", "", text] }
+        let later = time == first ? "" : "+\(Self.seconds(time - first))"
+        return [Instant(milliseconds: time).iso8601, later, text]
       }, isWhole: true)
   }
 

@@ -92,6 +92,7 @@ struct PhonePlayer: Sendable {
     configuration.link = try command.link()
     configuration.passcode = command.passcode
     configuration.transferTrustRoots = command.transferCa
+    configuration.tokensTo = command.tokensTo
     if roster != nil {
       configuration.phonesPerConnection = Self.phonesPerConnection
       configuration.takesOrders = false
@@ -135,9 +136,13 @@ struct PhonePlayer: Sendable {
     return Scenario(
       phones: try command.names.map { name in
         let topics = try DeviceAccount.topics(command.topic, of: name, state: state)
+        // As last time, if nothing is said.
+        let tokens = try DeviceFile.load(name, state: state)?.apps.values
+        let before = tokens?.compactMap { DeviceToken(hexadecimal: $0)?.environment }.first
         var phone = Scenario.PhonePlan(
           name: name, topics: topics, modes: BackgroundModes(command.mode),
-          activities: command.activity.isEmpty ? nil : ActivityPlan(types: command.activity))
+          activities: command.activity.isEmpty ? nil : ActivityPlan(types: command.activity),
+          environment: (command.environment ?? before)?.rawValue)
         phone.network = command.network == .cellular ? .cellular : .wifi
         phone.isCharging = command.power == .charging
         phone.isLowPower = command.power == .low
@@ -166,7 +171,8 @@ struct PhonePlayer: Sendable {
         DeviceAccount(
           name: phone.name, state: state, topics: phone.topics,
           channels: command.channel, token: command.token,
-          enrolmentKey: command.enrolmentKey
+          enrolmentKey: command.enrolmentKey,
+          environment: { topic in phone.apps.first { $0.name == topic }?.environment }
         ) { text in
           if isJSON {
             Console.log("\(phone.name): \(text)")

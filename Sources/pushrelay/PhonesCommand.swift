@@ -47,6 +47,8 @@ struct PhonesCommand: AsyncParsableCommand {
     var behave = PhoneUse.none
     @Option(help: "The seed that chance is drawn from.")
     var seed: UInt64?
+    @Option(help: "The service that the apps are built for: sandbox or production (default: both).")
+    var environment: ProviderEnvironment?
     @Option(help: "What a relay in production wants from new devices.")
     var enrolmentKey: String?
     @Option(help: RelayConfiguration.Endpoint.help("device", port: 5223))
@@ -86,7 +88,9 @@ struct PhonesCommand: AsyncParsableCommand {
       (command.device, command.enrolmentKey) = (device, enrolmentKey)
       (command.seed, command.verbose, command.json) = (seed, verbose, json)
       let scenario = Scenario(
-        phones: names.map { .init(name: $0, topics: topics, use: behave) })
+        phones: names.map {
+          .init(name: $0, topics: topics, use: behave, environment: environment?.rawValue)
+        })
       let player = PhonePlayer(command: command, given: scenario)
       try await Services.run([.leading(Work { try await player.run() })])
     }

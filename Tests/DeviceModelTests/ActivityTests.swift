@@ -58,11 +58,11 @@ import Testing
     #expect(outcome(1, bench) == .shown)
     #expect(shown(bench) == #"{"s":"ordered"}"#)
     #expect(bench.bannersShown.map(\.text) == ["Ordered"])
-    #expect(bench.phone.tokens(of: mail) == [.start("Order")], "the app has not read it yet")
+    #expect(bench.phone.addresses(of: mail) == [.start("Order")], "the app has not read it yet")
     bench.wait(.seconds(10))
     #expect(bench.steps(of: mail).first == .launched(.activity))
-    #expect(bench.phone.tokens(of: mail) == [.start("Order"), .update(first)])
-    #expect(steps(bench).contains(.token(.update(first), isValid: true)))
+    #expect(bench.phone.addresses(of: mail) == [.start("Order"), .update(first)])
+    #expect(steps(bench).contains(.address(.update(first), isValid: true)))
   }
 
   @Test func ofASwipedAwayAppTheTokenComesWhenItIsOpened() {
@@ -71,9 +71,9 @@ import Testing
     send(start(1), &bench)
     bench.wait(.minutes(1))
     #expect(outcome(1, bench) == .shown && bench.state(mail) == .forceQuit)
-    #expect(bench.phone.tokens(of: mail) == [.start("Order")])
+    #expect(bench.phone.addresses(of: mail) == [.start("Order")])
     bench.send(.unlocked, .appOpened(mail))
-    #expect(bench.phone.tokens(of: mail) == [.start("Order"), .update(first)])
+    #expect(bench.phone.addresses(of: mail) == [.start("Order"), .update(first)])
   }
 
   @Test func anAppThatCrashesOverItHandsOutNoToken() {
@@ -85,16 +85,16 @@ import Testing
     send(start(1), &bench)
     bench.wait(.minutes(2))
     #expect(bench.state(mail) == .notRunning)
-    #expect(bench.phone.tokens(of: mail) == [.start("Order")])
+    #expect(bench.phone.addresses(of: mail) == [.start("Order")])
   }
 
   @Test func byBroadcastThereIsNoToken() {
     var bench = bench()
     var push = start(1)
-    push.hasChannel = true
+    push.channel = "one"
     send(push, &bench)
     bench.wait(.minutes(1))
-    #expect(bench.phone.tokens(of: mail) == [.start("Order")])
+    #expect(bench.phone.addresses(of: mail) == [.start("Order"), .channel("one")])
     #expect(bench.state(mail) == .notRunning)
   }
 
@@ -105,7 +105,7 @@ import Testing
     bench.send(event)
     #expect(bench.actions == [.ignored(.notInForeground)])
     bench.send(.unlocked, .appOpened(mail), event)
-    #expect(bench.phone.tokens(of: mail) == [.start("Order"), .update(first)], "at once")
+    #expect(bench.phone.addresses(of: mail) == [.start("Order"), .update(first)], "at once")
     for _ in 0..<5 { bench.send(event) }
     #expect(bench.phone[mail]?.live.activities.count == 5)
     #expect(bench.actions.last == .ignored(.limitReached))
@@ -248,7 +248,7 @@ import Testing
     push.leavesAt = wanted.map { bench.now + .hours($0) }
     let ended = bench.now
     send(push, &bench)
-    #expect(bench.phone.tokens(of: mail) == [.start("Order")])
+    #expect(bench.phone.addresses(of: mail) == [.start("Order")])
     send(update(3, "after", at: 9), &bench)
     #expect(outcome(3, bench) == .notShown(hours == 0 ? .unknownActivity : .hasEnded))
     bench.wait(.hours(5))
@@ -274,8 +274,8 @@ import Testing
       send(start(1), &bench)
       bench.wait(.seconds(10))
       bench.send(.activity(event))
-      #expect(bench.phone.tokens(of: mail) == [] && bench.phone[mail]?.live.activities == [])
-      let gone = steps(bench).filter { if case .token(_, false) = $0 { true } else { false } }
+      #expect(bench.phone.addresses(of: mail) == [] && bench.phone[mail]?.live.activities == [])
+      let gone = steps(bench).filter { if case .address(_, false) = $0 { true } else { false } }
       #expect(gone.count == 2)
       send(start(2), &bench)
       #expect(
@@ -285,7 +285,7 @@ import Testing
     }
     var bench = bench()
     bench.send(.activity(.allowed(nil, isOn: false)), .activity(.allowed(nil, isOn: true)))
-    #expect(bench.phone.tokens(of: mail) == [.start("Order")])
+    #expect(bench.phone.addresses(of: mail) == [.start("Order")])
   }
 
   @Test func theAppUpdatesAndEndsAndItsUserSwipesAway() {
@@ -316,8 +316,29 @@ import Testing
     bench.send(.activity(.renewed(mail, first)))
     #expect(
       steps(bench) == [
-        .token(.update(first), isValid: false), .token(.update(first), isValid: true),
+        .address(.update(first), isValid: false), .address(.update(first), isValid: true),
       ])
+  }
+
+  @Test func byThePolicyATokenLastsForSoLong() {
+    var limits = PhoneLimits()
+    limits.activityTokenTime = .hours(1)
+    var bench = bench(limits: limits)
+    send(start(1), &bench)
+    bench.wait(.seconds(10))
+    bench.clear()
+    bench.wait(.minutes(130))
+    let changes = steps(bench).filter { if case .address = $0 { true } else { false } }
+    let once: [ActivityStep] = [
+      .address(.update(first), isValid: false), .address(.update(first), isValid: true),
+    ]
+    #expect(changes == once + once)
+    #expect(bench.phone.addresses(of: mail) == [.start("Order"), .update(first)])
+    send(update(2, "done", .end), &bench)
+    bench.clear()
+    bench.wait(.hours(2))
+    #expect(steps(bench).allSatisfy { if case .address = $0 { false } else { true } })
+    #expect(limits.set("activityTokenTime", to: "0s") && !limits.relationsHold)
   }
 
   @Test func uninstalledNothingIsLeftAndNumbersGoOn() {
@@ -325,7 +346,7 @@ import Testing
     send(start(1), &bench)
     bench.wait(.seconds(10))
     bench.send(.appUninstalled(mail))
-    #expect(bench.phone.tokens(of: mail) == [] && bench.phone[mail]?.live.activities == [])
+    #expect(bench.phone.addresses(of: mail) == [] && bench.phone[mail]?.live.activities == [])
     send(start(2), &bench)
     #expect(outcome(2, bench) == .notLaunched(.notInstalled))
     var app = AppDefinition.ordinary("com.example.shop")

@@ -28,7 +28,9 @@ struct Checker {
   mutating func saw(_ event: PhoneEvent, _ phone: Phone, _ effects: [PhoneEffect]) {
     switch event {
     case .pushReceived(let push), .pushRode(let push): received.insert(push.id)
-    case .activity(.pushed(let push, _)): received.insert(push.id)
+    case .activity(.pushed(let push, _)):
+      // Nobody waits for an answer to a broadcast.
+      if !push.isBroadcast { received.insert(push.id) }
     default: break
     }
     for effect in effects {

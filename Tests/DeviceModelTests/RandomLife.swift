@@ -193,7 +193,8 @@ struct RandomLife {
     if chance(30) { push.staleAt = phone.now + .minutes(random.below(60)) }
     if chance(30) { push.leavesAt = phone.now + .minutes(random.below(600) - 60) }
     push.isUrgent = chance(50)
-    push.hasChannel = chance(10)
+    push.channel = chance(20) ? "one" : nil
+    if !isStart, chance(20) { push.address = .channel("one") }
     if chance(40) { push.alert = "ordered" }
     return push
   }

@@ -143,11 +143,92 @@ import Testing
       #expect(throws: LiveCommandError.self) { try live.perform(command: wrong, at: 0) }
     }
     let topics = live.drainOrders().compactMap { order in
-      if case .activityToken(let topic, _) = order.task { topic } else { nil }
+      if case .address(let address, let app, _) = order.task { address.topic(of: app) } else { nil }
     }
     #expect(topics.first == "shop.push-type.liveactivity.start.Order")
     #expect(topics[1] == "shop.push-type.liveactivity.activity.1")
-    #expect(live.activityTopics(of: 0) == [])
+    #expect(live.activityAddresses(of: 0).isEmpty)
+  }
+
+  private static let channel = ChannelID(high: 1, low: 2).description
+
+  private func kickOff(on channel: String) -> Payload {
+    Payload(
+      json: """
+        {"aps":{"timestamp":\(Self.seconds),"event":"start","attributes-type":"Match",
+        "attributes":{},"content-state":{"score":"0:0"},"alert":"Go",
+        "input-push-channel":"\(channel)"}}
+        """)
+  }
+
+  private func score(_ score: String, at time: Int64) -> Payload {
+    Payload(
+      json: """
+        {"aps":{"timestamp":\(Self.seconds + time),"event":"update",
+        "content-state":{"score":"\(score)"}}}
+        """)
+  }
+
+  private func shows(_ simulation: Simulation, _ app: AppHandle) -> [String] {
+    (simulation.model(of: app)?.live.activities ?? []).map {
+      String(decoding: $0.content, as: UTF8.self)
+    }
+  }
+
+  /// Two phones; one is away, and gets the newest when it comes back, if that is stored.
+  @Test(arguments: [(Duration.minutes(60), #"{"score":"2:0"}"#), (.zero, #"{"score":"0:0"}"#)])
+  func aBroadcastReachesAllThatListen(stored: Duration, late: String) {
+    var (simulation, anna, annas) = simulation()
+    let ben = simulation.addPhone("ben")
+    let bens = simulation.install(
+      AppDefinition(name: "com.example.shop", activities: ActivityPlan(types: ["Match"])), on: ben)
+    simulation.advance(by: .minutes(1))
+    for app in [annas, bens] {
+      simulation.push(kickOff(on: Self.channel), to: app, PushOptions(type: "liveactivity"))
+    }
+    simulation.advance(by: .minutes(1))
+    simulation.setNetwork(.none, of: anna)
+    simulation.advance(by: .minutes(1))
+    let options = PushOptions(name: "goal", expiresAfter: stored, channel: Self.channel)
+    for (goals, time) in [(1, 200), (2, 300)] as [(Int, Int64)] {
+      simulation.push(score("\(goals):0", at: time), to: annas, options)
+    }
+    simulation.advance(by: .minutes(1))
+    #expect(shows(simulation, bens) == [#"{"score":"2:0"}"#])
+    #expect(shows(simulation, annas) == [#"{"score":"0:0"}"#])
+    simulation.crashRelay()
+    simulation.advance(by: .minutes(1))
+    simulation.setNetwork(.wifi, of: anna)
+    simulation.advance(by: .minutes(1))
+    #expect(shows(simulation, annas) == [late])
+    let told = simulation.trace().filter { $0.pushName == "goal" && $0.kind == .received }
+    #expect(told.map(\.why) == ["broadcast, 2 subscribed", "broadcast, 2 subscribed"])
+    #expect(simulation.addsUp)
+  }
+
+  @Test func theSubscriptionEndsWithTheActivity() {
+    var (simulation, _, app) = simulation()
+    simulation.push(kickOff(on: Self.channel), to: app, PushOptions(type: "liveactivity"))
+    simulation.advance(by: .minutes(1))
+    simulation.tell(app) { .activity(.swipedAway($0, ActivityID(1))) }
+    simulation.push(score("1:0", at: 100), to: app, PushOptions(channel: Self.channel))
+    simulation.advance(by: .minutes(1))
+    #expect(
+      simulation.trace().filter { [.activity, .notShown].contains($0.kind) }.suffix(3).map(\.why)
+        == [
+          "activity 1 has ended, on the screen until day 1 00:02:00.000",
+          "listens no more to channel \(Self.channel)", "activity 1 has left the screen",
+        ])
+    #expect(simulation.trace().last { $0.kind == .received }?.why == "broadcast, 0 subscribed")
+  }
+
+  @Test func aChannelThatIsNoneIsRefusedByThePhone() {
+    var (simulation, _, app) = simulation()
+    let push = simulation.push(kickOff(on: "x"), to: app, PushOptions(type: "liveactivity"))
+    simulation.advance(by: .minutes(1))
+    #expect(
+      simulation.life(of: push).outcome
+        == "not shown: its payload has no usable input-push-channel")
   }
 
   @Test(arguments: [#"["a b"]"#, #"["A","A"]"#, #"[""]"#, #""A""#])

@@ -31,16 +31,46 @@ import Testing
       ])
   }
 
+  /// The two listeners of a relay.
+  private static func services(of relay: RelayProcess) throws -> [(name: String, base: String)] {
+    let file = try Data(contentsOf: URL(fileURLWithPath: relay.state + "/ready.json"))
+    let ready = try JSONSerialization.jsonObject(with: file) as? [String: Any]
+    return try ["production", "sandbox"].map {
+      ($0, "http://" + (try #require(ready?[$0] as? String)))
+    }
+  }
+
+  /// A build for the other service, installed over this one.
+  @Test func anAppThatChangesSidesGetsAnotherToken() async throws {
+    var setup = RelaySetup(plaintext: true)
+    setup.arguments = ["--provider", "production=127.0.0.1:0,sandbox=127.0.0.1:0"]
+    try await RelayProcess.run(setup) { relay in
+      let phone = try await Phone(on: relay)
+      let jwt = try await relay.providerToken()
+      let topic = "com.example.both"
+      let old = try await Self.token("sandbox", phone, topic: topic)
+      let new = try await Self.token("production", phone, topic: topic)
+      #expect(old.hasPrefix("53414e44") && new.hasPrefix("50524f44"), "\(old) \(new)")
+      #expect(try await Self.token(nil, phone, topic: topic) == new)
+      for (name, base) in try Self.services(of: relay) {
+        let answers = [
+          try await Self.push(relay, base, old, topic: topic, jwt: jwt),
+          try await Self.push(relay, base, new, topic: topic, jwt: jwt),
+        ].map { "\($0.status) \($0.reason ?? "")" }
+        #expect(
+          answers
+            == (name == "sandbox"
+              ? ["410 Unregistered", "400 BadDeviceToken"] : ["400 BadDeviceToken", "200 "]))
+      }
+    }
+  }
+
   /// As a home automation's server does: production first, the sandbox when the token is bad there.
   @Test func aProgramThatFallsBackFindsTheTokensService() async throws {
     var setup = RelaySetup(plaintext: true)
     setup.arguments = ["--provider", "production=127.0.0.1:0,sandbox=127.0.0.1:0"]
     try await RelayProcess.run(setup) { relay in
-      let file = try Data(contentsOf: URL(fileURLWithPath: relay.state + "/ready.json"))
-      let ready = try JSONSerialization.jsonObject(with: file) as? [String: Any]
-      let services = try ["production", "sandbox"].map {
-        ($0, "http://" + (try #require(ready?[$0] as? String)))
-      }
+      let services = try Self.services(of: relay)
       let phone = try await Phone(on: relay)
       let jwt = try await relay.providerToken()
       for (own, tries) in [("production", 1), ("sandbox", 2), (nil, 1)] as [(String?, Int)] {

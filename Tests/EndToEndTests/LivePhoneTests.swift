@@ -96,6 +96,47 @@ import Testing
     }
   }
 
+  /// The race that people debug: between the start of an activity and its token.
+  @Test func theLogTellsWhenAnActivityGotItsToken() async throws {
+    struct Status: Decodable {
+      struct App: Decodable {
+        var topic: String
+        var token: String
+        var environment: String?
+      }
+      var apps: [App]
+    }
+    try await RelayProcess.run { relay in
+      let outcome = try await listen([
+        "device", "anna", "--topic", Phone.topic, "--activity", "Order", "--environment", "sandbox",
+        "--tokens-to", "http://127.0.0.1:1/tokens", "--limit", "launchTime=100ms",
+        "--notifications", "2", "--device", relay.device, "--state", relay.state,
+      ]) { lines in
+        while !(try await lines.next("connected")).contains("anna connected") {}
+        let known = try await relay.command("inspect", "anna", "--device", relay.device, "--json")
+        let status = try JSONDecoder().decode(
+          Status.self, from: Data(try known.checked("inspect").utf8))
+        #expect(status.apps.allSatisfy { $0.environment == "sandbox" }, "\(known)")
+        let start = try #require(status.apps.first { $0.topic.hasSuffix(".start.Order") })
+        let sent = try await relay.command(
+          "send", "-", "--to", start.token, "--topic", Phone.topic + ".push-type.liveactivity",
+          "--push-type", "liveactivity", "--provider", relay.provider, "--json",
+          input: #"{"aps":{"timestamp":1,"event":"start","attributes-type":"Order","#
+            + #""attributes":{},"content-state":{},"alert":"Ordered"}}"#)
+        let answer = try JSONDecoder().decode(
+          SendAnswer.self, from: Data(try sent.checked("send").utf8))
+        try await log(
+          answer.apnsUniqueId, says: "token of activity.1: its server can update it", relay)
+        _ = try await send("alert.json", to: "anna", relay)
+      }
+      #expect(outcome.isSuccess, "\(outcome.errors)")
+      let failed = outcome.errors.split(separator: "\n").filter {
+        $0.contains("127.0.0.1:1/tokens")
+      }
+      #expect(failed.count == 1, "said once: \(outcome.errors)")
+    }
+  }
+
   /// A name that this machine plays stands for its device.
   @Test func aPushGoesToAPhoneByItsName() async throws {
     try await RelayProcess.run { relay in

@@ -84,12 +84,13 @@ class Phone:
     def __init__(self, topics):
         self.lock, self.low, self.charging, self.off = "locked", False, False, False
         self.states = dict.fromkeys(topics, "suspended")
-        self.banners = []
+        self.banners, self.activities = [], []
 
     def view(self, device, now):
         return {"phone": device.name, "time": now, "link": "connected" if device.connected else "away",
                 "network": device.network, "processor": "off" if self.off else "asleep", "lock": self.lock,
                 "charging": self.charging, "lowPower": self.low, "refresh": True, "banners": self.banners[-50:],
+                **({"activities": self.activities} if self.activities else {}),
                 "apps": [{"app": topic, "version": "1.0", "state": state, "refresh": True, "nextSilent": now,
                           "badge": sum(banner["app"] == topic for banner in self.banners),
                           **({"refused": "force-quit"} if state == "forceQuit" else {}),

@@ -628,6 +628,28 @@ class PageTests(unittest.TestCase):
         self.assertEqual(self.axe(page), [])
         self.assertEqual(self.problems, [])
 
+    def test_live_activities_are_on_the_lock_screen(self):
+        self.needs_mock()
+        server = self.a_mock(phones=10, empty=True)
+        ben, at = server.relay.active[1], server.relay.now
+        one = {"app": "com.example.mail", "type": "Order", "startedAt": at, "hasToken": True, "state": "active",
+               "shows": '{"status":"packed","<b>":[1]}'}
+        ben.phone.activities = [
+            {**one, "activity": 1, "staleAt": at + 60_000},
+            {**one, "activity": 2, "state": "stale", "staleAt": at - 60_000, "hasToken": False},
+            {**one, "activity": 3, "state": "ended", "leavesAt": at + 3_600_000, "shows": '{"too long'},
+            {**one, "activity": 4, "hasToken": False, "channel": "AAAA=="}]
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev&phone={ben.id}")
+        cards = page.locator(".screen .card")
+        expect(cards).to_have_count(4)
+        said = [("mail", "Order, activity 1", "status packed", "<b> [1]", "active, stale at"), ("stale since", "no token yet"),
+                ("ended, here until", '{"too long'), ("active, by channel AAAA==",)]
+        for number, parts in enumerate(said):
+            for part in parts:
+                expect(cards.nth(number)).to_contain_text(part)
+        self.assertEqual(self.axe(page), [])
+        self.assertEqual(self.problems, [])
+
     def test_localized_keys_and_what_goes_with_an_alert_are_named(self):
         self.needs_mock()
         server = self.a_mock(phones=10, empty=True)

@@ -27,6 +27,74 @@ import Testing
     expectEffects(fixture, again, [.answer(fixture.lastRequest, .registered(app.token))])
   }
 
+  private func register(
+    _ app: PhoneApp, _ environment: ProviderEnvironment?, _ fixture: inout ShardFixture
+  ) -> (token: DeviceToken, effects: [Effect]) {
+    let token = DeviceToken(
+      random: (UInt64(fixture.lastRequest.stream), 5, 5),
+      routingKey: app.phone.credential.device.routingKey, for: environment)
+    let effects = fixture.handle(
+      .asked(
+        .registered(app.topic, token, isOwn: false), app.phone.credential,
+        from: fixture.newRequest()))
+    return (token, effects)
+  }
+
+  /// As an app that was built for the other service, and installed over this one.
+  @Test func anAppOfAnotherServiceGetsAnotherTokenAndTheOldOneIsGone() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    let sandbox = register(app, .sandbox, &fixture)
+    #expect(sandbox.effects.contains(.answer(fixture.lastRequest, .registered(sandbox.token))))
+    #expect(
+      fixture.submit(fixture.push(.visible, app)).contains(
+        .respond(fixture.lastRequest, .gone(since: fixture.now))), "the one of both")
+    for same in [ProviderEnvironment.sandbox, nil] {
+      let again = register(app, same, &fixture)
+      #expect(again.effects == [.answer(fixture.lastRequest, .registered(sandbox.token))])
+    }
+    let held = fixture.push(.visible, app, token: sandbox.token)
+    _ = fixture.submit(held)
+    let production = register(app, .production, &fixture)
+    #expect(production.effects.contains(fixture.discarded(held, .unregistered)))
+    #expect(
+      production.effects.contains(.answer(fixture.lastRequest, .registered(production.token))))
+    _ = fixture.submit(fixture.push(.visible, app, token: production.token))
+    #expect(fixture.shard.report(of: app.phone.credential.device)?.apps.count == 1)
+    let left = fixture.unregister(
+      PhoneApp(phone: app.phone, topic: app.topic, token: production.token))
+    #expect(left.contains(.answer(fixture.lastRequest, .unregistered)))
+  }
+
+  @Test func whatTheJournalCannotWriteChangesNoService() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    fixture.journal = .manual
+    _ = register(app, .sandbox, &fixture)
+    let request = fixture.lastRequest
+    #expect(fixture.failAll().contains(.answer(request, .refused(.unavailable))))
+    _ = fixture.persistAll()
+    fixture.journal = .prompt
+    let again = register(app, nil, &fixture)
+    #expect(again.effects == [.answer(fixture.lastRequest, .registered(app.token))])
+  }
+
+  /// One that was brought along belongs to both.
+  @Test func anOwnTokenStaysWhateverTheService() {
+    var fixture = ShardFixture()
+    let phone = fixture.enroll()
+    let topic = Topic("com.example.app")!
+    // It ends as the device's own ones do.
+    let own = DeviceToken(
+      random: (1, 2, 3), routingKey: phone.credential.device.routingKey, for: .sandbox)
+    _ = fixture.register(phone, topic, own: own)
+    let app = PhoneApp(phone: phone, topic: topic, token: own)
+    let again = register(app, .production, &fixture)
+    #expect(again.effects == [.answer(fixture.lastRequest, .registered(own))])
+    _ = fixture.unregister(app)
+    #expect(fixture.shard.counters.aliases == 0)
+  }
+
   /// A device that asks again, because the disk is slow, is not told what may still fail.
   @Test func registeringAgainPromisesNothingBeforeTheJournalHasIt() {
     var fixture = ShardFixture()

@@ -51,7 +51,9 @@ export const STAMP = /\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)(\.\d+)?Z/g;
 export const shortId = (id) => id && "#" + (id.split("-").pop().replace(/^0+/, "").slice(-6) || "0");
 export const joined = (...parts) => parts.filter(Boolean).join(", ");
 export const capital = (text) => text[0].toUpperCase() + text.slice(1);
-export const shortTopic = (topic) => topic.split(".").pop();
+// What a device has of Live Activities has topics of its own: `activity 1 of shop`.
+export const partOf = (topic) => topic.split(".push-type.liveactivity.")[1]?.replace(".", " ");
+export const shortTopic = (topic) => [partOf(topic), topic.split(".push-type.liveactivity")[0].split(".").pop()].filter(Boolean).join(" of ");
 export const nameOf = (device) => known.names.get(device) || device.slice(0, 8);
 
 // The admin API.

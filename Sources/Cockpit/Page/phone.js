@@ -1,6 +1,6 @@
 // One phone: its lock screen, apps, budgets, and what one can do to it. As of then, when one looks back.
 
-import { api, button, day, entries, get, h, hms, joined, keep, known, nameOf, number, pairs, requestsOf, shortTopic, some, toast } from "./kit.js";
+import { api, button, day, entries, get, h, hms, joined, keep, known, nameOf, number, pairs, partOf, requestsOf, shortTopic, some, toast } from "./kit.js";
 import { page, view } from "./cockpit.js";
 
 let own, past, said, refusal;
@@ -52,11 +52,13 @@ export function gauge({ remaining, burst, every, heldUntil, next = heldUntil, li
 
 export function drawPhone() {
 	const isPast = !!view.at, device = isPast ? past?.at === view.at && past : page.phone, time = view.at || page.now(), name = nameOf(view.phone), phone = isPast ? null : own, short = view.phone.slice(0, 8);
+	const apps = (device?.apps ?? []).filter(({ topic }) => !partOf(topic)), tokens = (device?.apps ?? []).filter(({ topic }) => partOf(topic));
 	const note = isPast && (device ? device.message && `How this phone was at ${hms(view.at)} is not known: ${device.reason === "UnknownRecording" ? "nothing was recorded. Recordings begins one." : device.message}` : "…");
 	const facts = device?.apps && joined(isPast && `at ${hms(view.at)}`, device.connected ? "connected" : "away", device.network, device.power, `screen ${device.screen}`, phone && (phone.processor === "off" ? "switched off" : LOCKS[phone.lock]));
 	return [h("div.title", h("h2", name === short ? `Phone ${name}` : name), h("code.dim", short)), h("p.dim", facts || ""),
 		note && h("p.why.away", note), lockScreen(time, phone), h("h3", "Apps"),
-		device?.apps?.[0] ? h("ul.apps", device.apps.slice(0, 40).map((app) => appRow(app, phone))) : h("p.dim", isPast ? "Not known." : "No app yet."),
+		apps[0] ? h("ul.apps", apps.slice(0, 40).map((app) => appRow(app, phone))) : h("p.dim", isPast ? "Not known." : "No app yet."),
+		tokens[0] && h("p.dim", "Tokens of Live Activities: ", tokens.slice(0, 40).map(({ topic }) => shortTopic(topic)).join("; ")),
 		device?.budget && [h("h3", "Budget of the phone"), h("p", gauge(device.budget)), h("p.dim", `Policy: ${device.budget.policy}`)],
 		!isPast && [h("h3", "At the relay"), h("div.row", pairs({ connection: "Drop connection", slots: "Empty slots", budget: "Refill budget" }).map(([part, name]) =>
 			button(name, () => api("DELETE", `/v1/devices/${view.phone}/${part}`).then(page.refreshPhones)))), phone ? orders(phone) : h("p.dim", refusal)],
@@ -65,10 +67,10 @@ export function drawPhone() {
 const LOCKS = { locked: "locked", unlocked: "unlocked", beforeFirstUnlock: "not unlocked since its start" };
 const STATES = { notRunning: "not running", foreground: "open", background: "runs in the background", forceQuit: "swiped away" };
 const slotWords = (slot, kind) => slot && [h("b.warn", "● "), `${kind} `, page.pushLink(slot.uniqueId), " held "];
-function appRow({ topic, budget, visible, silent }, phone) {
+function appRow({ topic, environment, budget, visible, silent }, phone) {
 	const { state, badge, refused, lastRun } = phone?.apps.find(({ app }) => app === topic) ?? {}, short = shortTopic(topic);
 	const verbs = state === "uninstalled" ? [["Install again"]] : [["Open"], state !== "forceQuit" && ["Swipe away"], state === "foreground" && ["Leave"], /ground/.test(state) && ["Crash"], ["Uninstall"]];
-	return h("li", h("div.title", h("b", { title: topic }, short), state && h("span.dim", STATES[state] ?? state, badge ? `, badge ${number(badge)}` : "")), h("div", gauge(budget)),
+	return h("li", h("div.title", h("b", { title: topic }, short), h("span.dim", joined(environment, state && (STATES[state] ?? state), state && badge && `badge ${number(badge)}`))), h("div", gauge(budget)),
 		(visible || silent) && h("div", slotWords(visible, "visible"), slotWords(silent, "silent")),
 		lastRun && h("div.dim", `last run ${hms(lastRun.began)} for `, lastRun.uniqueId ? page.pushLink(lastRun.uniqueId) : lastRun.cause, `: ${lastRun.outcome ?? (lastRun.ended ? "ended" : "still runs")}`), refused && h("div.warn", `not run in the background: ${refused}`),
 		state && h("div.row", verbs.map((verb) => verb && button(verb[0], () => order(verb[0].toLowerCase(), verb[0] === "Leave" ? {} : { app: topic }), short))));
@@ -103,11 +105,21 @@ const soundOf = (sound) => sound && `♪ ${sound.name ?? (sound.at ? sound : "de
 function lockScreen(time, phone) {
 	// Of a phone that says how it is only what is still there.
 	const left = phone && new Map(phone.apps.map(({ app }) => [app, phone.banners.filter((banner) => banner.app === app).length]));
-	const mine = entries().filter(({ life, step, t }) => life.device === view.phone && step.step === "sent" && t <= time), seen = new Set(), groups = new Map(), badges = new Map(), wakes = [];
+	const mine = entries().filter(({ life, step, t }) => life.device === view.phone && step.step === "sent" && t <= time), seen = new Set(), groups = new Map(), badges = new Map(), wakes = [], dropped = new Map();
 	for (const { life, t } of mine.toReversed().slice(0, 200)) {
 		if (seen.has(life.uniqueId)) continue;
 		seen.add(life.uniqueId);
 		const payload = payloadOf(life), aps = payload?.aps ?? {}, key = `${life.topic} ${aps["thread-id"] ?? ""}`;
+		if (partOf(life.topic)) {
+			const refused = life.steps.find(({ outcome, time: then }) => outcome?.startsWith("not shown") && then <= time), app = life.topic.split(".push-type.")[0];
+			if (refused) {
+				const text = ` ${shortTopic(life.topic)} ${refused.outcome}`, same = dropped.get(text);
+				dropped.set(text, { life, t, ...same, count: (same?.count ?? 0) + 1 });
+			}
+			// Its alert is a banner of the app's; the rest is in the card that the phone tells of.
+			if (!refused && aps.alert != null && left?.get(app)) left.set(app, left.get(app) - 1);
+			if (phone || refused) continue;
+		}
 		if (aps.badge != null && !badges.has(life.topic)) badges.set(life.topic, aps.badge);
 		if (life.kind === "silent") {
 			const data = Object.keys(payload ?? {}).filter((name) => name !== "aps").join(", ");
@@ -121,12 +133,21 @@ function lockScreen(time, phone) {
 	for (const { app, badge } of phone?.apps ?? []) badges.set(app, badge || null);
 	return [h("div.screen", { role: "group", "aria-label": "Lock screen" }, h("b", hms(time, false)), h("span", day(time)),
 		phone?.activities?.map(activityCard), [...groups.values()].slice(0, 5).map((group) => card(group, badges)), groups.size > 5 && h("small", some(groups.size - 5, "more group")), !groups.size && !phone?.activities && h("small", "Nothing on the lock screen.")),
-		wakes[0] && h("ul.wakes", { "aria-label": "Woken by silent pushes" }, wakes)];
+		dropped.size > 0 && h("ul.wakes.warn", { "aria-label": "Not shown" }, [...dropped].slice(0, 3).map(([text, { life, t, count }]) =>
+			h("li", h("time", hms(t, false)), h("span", page.pushLink(life.uniqueId), text, count > 1 && `, ${number(count)} pushes`)))), wakes[0] && h("ul.wakes", { "aria-label": "Woken by silent pushes" }, wakes)];
 }
-// A Live Activity, as the phone has it.
-function activityCard({ activity, app, type, shows, state, leavesAt }) {
-	const until = leavesAt ? `ended, here until ${hms(leavesAt, false)}` : state;
-	return h("p.card", h("small", h("span", shortTopic(app)), h("span", `${type}, activity ${number(activity)}`)), h("span", shows), h("small.notes", until));
+// A Live Activity, as the phone has it: its content-state by name, how it is, and how its server reaches it.
+function activityCard({ activity, app, type, shows, state, staleAt, leavesAt, hasToken, channel }) {
+	const how = { active: staleAt ? `active, stale at ${hms(staleAt, false)}` : "active", stale: `stale since ${hms(staleAt ?? 0, false)}`, ended: `ended, here until ${hms(leavesAt ?? 0, false)}` }[state];
+	const reach = leavesAt ? null : channel ? `by channel ${channel}` : hasToken ? null : "its server has no token yet";
+	return h(`p.card.${state}`, h("small", h("span", shortTopic(app)), h("span", `${type}, activity ${number(activity)}`)), contentOf(shows), h("small.notes", joined(how, reach)));
+}
+function contentOf(text) {
+	try {
+		return Object.entries(JSON.parse(text)).slice(0, 8).map(([name, value]) => h("span", `${name} `, h("b", typeof value === "object" ? JSON.stringify(value) : String(value))));
+	} catch {
+		return h("span", text);
+	}
 }
 function card([{ life, t, aps, payload }, ...older], badges) {
 	const { title, subtitle, body } = texts(aps.alert), badge = badges.get(life.topic), level = aps["interruption-level"];

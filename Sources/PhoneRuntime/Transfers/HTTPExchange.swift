@@ -45,10 +45,13 @@ final class HTTPExchange: Sendable {
         let (connection, ready) = try await connect(to: request)
         return try await connection.executeThenClose { inbound, outbound in
           try await ready.get()
-          let head = request.head(contentLength: body?.bytes)
+          let content = request.content.isEmpty ? nil : ByteBuffer(bytes: request.content)
+          let head = request.head(
+            contentLength: body?.bytes ?? content.map { Int64($0.readableBytes) })
           guard let body else {
             // In one write: a server that answers the head at once may close before the end.
-            try await outbound.write(contentsOf: [.head(head), .end(nil)])
+            let parts = content.map { [HTTPClientRequestPart.body(.byteBuffer($0))] } ?? []
+            try await outbound.write(contentsOf: [.head(head)] + parts + [.end(nil)])
             var answer = try await HTTPAnswer(inbound)
             return try await receive(&answer)
           }

@@ -7,6 +7,8 @@ struct HTTPRequest: Sendable {
   var address: WebAddress
   var method: HTTPMethod
   var headers = HTTPHeaders()
+  /// A short body.
+  var content: [UInt8] = []
 
   /// `Connection: close`: each connection serves one request.
   func head(contentLength: Int64?) -> HTTPRequestHead {

@@ -229,17 +229,35 @@ extension TransferClient {
 
   // MARK: Requests
 
+  /// Posts JSON once: neither repeated nor redirected.
+  func post(_ json: [UInt8], to url: String) async throws(TransferError) {
+    var request = try request(to: url, .POST)
+    request.headers.add(name: "Content-Type", value: "application/json")
+    request.content = json
+    try await HTTPExchange(options, tls).perform(request, body: nil) {
+      answer throws(TransferError) in
+      if let problem = TransferError(answer.head.status) { throw problem }
+    }
+  }
+
   private func request(
-    for order: TransferOrder, _ method: HTTPMethod
+    to url: String, _ method: HTTPMethod
   ) throws(TransferError) -> HTTPRequest {
     let address: WebAddress
     do {
-      address = try WebAddress(order.url)
+      address = try WebAddress(url)
     } catch {
       throw .failed("\(error)")
     }
     var request = HTTPRequest(address: address, method: method)
     request.headers.add(name: "User-Agent", value: "pushrelay")
+    return request
+  }
+
+  private func request(
+    for order: TransferOrder, _ method: HTTPMethod
+  ) throws(TransferError) -> HTTPRequest {
+    var request = try request(to: order.url, method)
     if let authorization = order.authorization {
       request.headers.add(name: "Authorization", value: authorization)
     }

@@ -4,13 +4,21 @@ import SystemPackage
 import TLS
 
 /// Why a transfer, or one attempt, did not finish.
-enum TransferError: Error, Hashable {
+enum TransferError: Error, Hashable, CustomStringConvertible {
   case cancelled
   case challenged
   /// Temporary: worth another attempt.
   case interrupted(String)
   /// Permanent.
   case failed(String)
+
+  var description: String {
+    switch self {
+    case .cancelled: "cancelled"
+    case .challenged: "the server wants credentials"
+    case .interrupted(let why), .failed(let why): why
+    }
+  }
 
   static let ended = Self.interrupted("the connection broke off")
 

@@ -1,0 +1,55 @@
+import Primitives
+
+/// Tokens of activities, and how many pushes a phone shows (policy `live-activities`, ours).
+extension Phone {
+  /// The app tells its server, unless the activity is updated by broadcast.
+  mutating func handToken(
+    of id: ActivityID, _ index: Int, _ effects: inout [PhoneEffect]
+  ) {
+    guard let place = place(of: id, index), !apps[index].live.activities[place].hasToken,
+      apps[index].live.activities[place].channel == nil,
+      apps[index].live.activities[place].state != .ended
+    else { return }
+    apps[index].live.activities[place].tokenSince = now
+    tell(.address(.update(id), isValid: true), index, &effects)
+  }
+
+  /// The old one is not valid any more; the app hands on the next.
+  mutating func renewToken(
+    of id: ActivityID, _ index: Int, _ effects: inout [PhoneEffect]
+  ) {
+    guard let place = place(of: id, index) else { return }
+    apps[index].live.activities[place].tokenSince = nil
+    tell(.address(.update(id), isValid: false), index, &effects)
+    handToken(of: id, index, &effects)
+  }
+
+  /// By an app that runs: all that it had no time for yet.
+  mutating func handTokens(_ index: Int, _ effects: inout [PhoneEffect]) {
+    for activity in apps[index].live.activities { handToken(of: activity.id, index, &effects) }
+  }
+
+  // MARK: Budgets
+
+  var startLimit: RateLimit {
+    RateLimit(interval: limits.activityStartInterval, burst: limits.activityStarts)
+  }
+
+  /// Frequent updates are declared by the app and allowed by the user.
+  func updateLimit(_ index: Int) -> RateLimit {
+    let isFrequent =
+      apps[index].definition.activities?.isFrequent == true && apps[index].live.allowsFrequent
+    return isFrequent
+      ? RateLimit(interval: limits.frequentUpdateInterval, burst: limits.frequentUpdates)
+      : RateLimit(interval: limits.activityUpdateInterval, burst: limits.activityUpdates)
+  }
+
+  /// How many pushes of an app would be shown at once now: starts, and updates of priority 10.
+  package func activityBudgets(of app: AppID) -> (starts: Int64, updates: Int64) {
+    let (live, index) = (apps[app.number].live, app.number)
+    return (
+      startLimit.remaining(live.starts, at: now),
+      updateLimit(index).remaining(live.updates, at: now)
+    )
+  }
+}
