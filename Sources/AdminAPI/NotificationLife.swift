@@ -42,7 +42,7 @@ package struct NotificationLife: Codable, Equatable, Sendable {
         reason = "device offline"
       case .storedPower(let until, let limit):
         step = "stored"
-        reason = "power"
+        reason = "power considerations"
         self.limit = limit.name
         self.until = until?.milliseconds
       case .discarded(let reason):

@@ -179,11 +179,15 @@ package struct HeldPush {
       + "or it goes along with \(carriers(until))"
   }
 
+  /// Only priority 5 has an end of its own.
   private func lowPriority(_ until: Instant?) -> String {
-    let latest = min(until ?? .never, report.keepAliveAt ?? .never).text(at: now)
-    return "a push of low priority waits while the phone is in Low Power Mode with its screen off; "
-      + "it goes with the phone's next line or the next push of priority 10, at \(latest) at the "
-      + "latest"
+    guard let until else {
+      return "a push of priority 1 wakes no phone, and waits while the screen is off; it goes "
+        + "along with \(isSilent ? "" : "the phone's next line, or with ")\(carriers(nil))"
+    }
+    let latest = min(until, report.keepAliveAt ?? .never).text(at: now)
+    return "a push of priority 5 waits while the phone is in Low Power Mode with its screen off; "
+      + "it goes with the phone's next line or the next push sent, at \(latest) at the latest"
   }
 }
 
@@ -196,7 +200,7 @@ extension PushLimit {
     case .firstUnlock: "it was not unlocked since it started"
     case .lowPower: "it is in Low Power Mode"
     case .energyBudget: "the day's energy is used up, and it waits for the charger"
-    case .nextWake: "it is of priority 5, and shown with what next wakes the phone"
+    case .nextWake: "it must not wake the phone, and goes on with what next does"
     case .dataBudget: "the day's data is used up, and it waits for the charger"
     }
   }

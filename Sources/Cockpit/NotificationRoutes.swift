@@ -119,7 +119,7 @@ struct NotificationRoutes {
   /// The states of a life, and the reasons of those that ended undelivered.
   private static let states = [
     "received", "restored", "sent", "stored", "delivered", "discarded", "replaced", "expired",
-    "unregistered", "cleared",
+    "token unregistered", "cleared",
   ]
 }
 

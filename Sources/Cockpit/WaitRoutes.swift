@@ -435,7 +435,7 @@ package struct WaitWish {
     return switch what {
     case .received, .restored, .sent, .stored, .delivered, .discarded, .outcome:
       step.step == what.rawValue
-    case .held: step.step == "stored" && step.reason == "power"
+    case .held: step.step == "stored" && step.reason == "power considerations"
     case .replaced, .expired: step.step == "discarded" && step.reason == what.rawValue
     case .connected, .disconnected, .registered: false
     }

@@ -12,6 +12,8 @@ package struct Banner: Hashable, Codable, Sendable {
   package let at: Instant
   /// The app was woken and already has the content.
   package internal(set) var isContentReady: Bool
+  /// It lights no screen (priority 1); nil means it does.
+  package var isQuiet: Bool?
 }
 
 /// The notifications shown, newest last. Bounded: the oldest are dropped first.

@@ -364,6 +364,7 @@ extension Phone {
   /// The phone is awake.
   mutating func showWaiting(_ effects: inout [PhoneEffect]) {
     mustShowActivities = false
+    releaseQuiet(&effects)
     for index in apps.indices where apps[index].book != nil {
       for activity in apps[index].live.activities {
         guard let push = activity.waiting, let place = place(of: activity.id, index) else {

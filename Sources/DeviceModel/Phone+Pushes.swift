@@ -4,7 +4,7 @@ package import Primitives
 extension Phone {
   /// - Parameter rides: the relay sent it together with something else.
   mutating func received(_ push: RemotePush, rides: Bool, _ effects: inout [PhoneEffect]) {
-    wake(&effects)
+    if !push.isQuiet { wake(&effects) }
     switch recentPushes[push.id] {
     case .open?: return ignore(.duplicatePush, &effects)
     case .reported(let outcome)?:
@@ -16,7 +16,7 @@ extension Phone {
     else {
       return report(push.id, .notLaunched(.notInstalled), &effects)
     }
-    guard push.wakesApp else {
+    guard push.wakesApp || push.handler != nil else {
       present(push, isContentReady: false, &effects)
       return report(push.id, nil, &effects)
     }
@@ -35,6 +35,7 @@ extension Phone {
     _ push: RemotePush, isFree: Bool, isShown: Bool, _ effects: inout [PhoneEffect]
   ) {
     let index = push.app.number
+    if let handler = push.handler { return handle(push, handler, &effects) }
     if push.isSilent {
       replaceHeld(by: push, &effects)
       if !isFree { spendSilentAllowance(index) }
@@ -49,6 +50,7 @@ extension Phone {
 
   /// Permanent reasons not to wake the app. Low power only delays.
   private func refusal(of push: RemotePush) -> LaunchRefusal? {
+    if let handler = push.handler { return refusal(of: push, handler) }
     let index = push.app.number
     let isNewsstand = isNewsstand(index)
     let refusal = refusal(of: isNewsstand ? .newsstand : .remoteNotification, index)
@@ -68,10 +70,11 @@ extension Phone {
 
   private typealias Wait = (limit: PushLimit, until: Instant)
 
-  /// Nil for no wait. A visible push waits only for the first unlock: the user sees it.
+  /// Nil for no wait. A visible push waits only to be allowed to wake its app: the user sees it.
   private func wait(of push: RemotePush, rides: Bool) -> Wait? {
     let index = push.app.number
     if lock == .beforeFirstUnlock { return (.firstUnlock, .never) }
+    if push.isQuiet, wakefulness == .asleep { return (.nextWake, .never) }
     guard push.isSilent else { return nil }
     // All running callbacks have ended by then.
     if apps[index].callbackCount >= limits.callbacksPerApp {
@@ -115,12 +118,12 @@ extension Phone {
     silentLimit.consume(&silentAllowance, at: now)
   }
 
-  /// Holds an app's newest silent push, and all its visible ones, which are shown at once.
+  /// Holds the newest silent push, and all visible ones, which are shown at once.
   private mutating func hold(
     _ push: RemotePush, _ wait: Wait, _ effects: inout [PhoneEffect]
   ) {
     let index = push.app.number
-    if push.isSilent {
+    if push.isSilent || push.handler != nil {
       replaceHeld(by: push, &effects)
       apps[index].heldPush = push
     } else {
@@ -134,7 +137,7 @@ extension Phone {
     letWait(push, wait, &effects)
   }
 
-  private mutating func replaceHeld(by push: RemotePush, _ effects: inout [PhoneEffect]) {
+  mutating func replaceHeld(by push: RemotePush, _ effects: inout [PhoneEffect]) {
     guard let older = apps[push.app.number].heldPush else { return }
     apps[push.app.number].heldPush = nil
     report(older.id, .replaced(by: push.id), &effects)
@@ -159,11 +162,19 @@ extension Phone {
     release(push, &effects)
   }
 
+  /// Something has woken the phone.
+  mutating func releaseQuiet(_ effects: inout [PhoneEffect]) {
+    for index in apps.indices {
+      let mayRun = apps[index].heldPush.map { $0.isQuiet && wait(of: $0, rides: false) == nil }
+      if mayRun == true || apps[index].shownPushes != nil { releaseHeld(index, &effects) }
+    }
+  }
+
   private mutating func release(_ push: RemotePush, _ effects: inout [PhoneEffect]) {
     if let refusal = refusal(of: push) {
       return report(push.id, .notLaunched(refusal), &effects)
     }
-    emit(.decision(push.app, push.id, .runs), &effects)
+    if push.handler == nil { emit(.decision(push.app, push.id, .runs), &effects) }
     deliver(push, isFree: isFree(rides: false), isShown: true, &effects)
   }
 
@@ -192,9 +203,10 @@ extension Phone {
       show(
         Banner(
           id: banners.nextID(), app: push.app, push: push.id, text: alert,
-          collapseID: push.collapseID, at: now, isContentReady: isContentReady), &effects)
+          collapseID: push.collapseID, at: now, isContentReady: isContentReady,
+          isQuiet: push.isQuiet && !isScreenOn ? true : nil), &effects)
     }
-    if push.hasSound { emit(.sound(push.app), &effects) }
+    if push.hasSound, !push.isQuiet || isScreenOn { emit(.sound(push.app), &effects) }
   }
 
   mutating func post(
@@ -223,11 +235,13 @@ extension Phone {
   }
 
   private mutating func show(_ banner: Banner, _ effects: inout [PhoneEffect]) {
-    wake(&effects)
     banners.show(banner, atMost: limits.banners)
-    litUntil = max(litUntil, now + limits.litTime)
-    // So that the dark screen is reported in time.
-    stayAwake(until: litUntil)
+    if banner.isQuiet != true {
+      wake(&effects)
+      litUntil = max(litUntil, now + limits.litTime)
+      // So that the dark screen is reported in time.
+      stayAwake(until: litUntil)
+    }
     emit(.banner(banner), &effects)
   }
 
@@ -235,6 +249,8 @@ extension Phone {
   mutating func bannerOpened(_ id: BannerID, _ effects: inout [PhoneEffect]) {
     guard let banner = banners.remove(id) else { return ignore(.unknownBanner, &effects) }
     if lock != .unlocked { unlock(&effects) }
+    // A held push may have ended its registration.
+    guard self[banner.app]?.state != .uninstalled else { return ignore(.unknownApp, &effects) }
     open(banner.app.number, waitsForContent: !banner.isContentReady, &effects)
     if banner.isContentReady, foreground == banner.app {
       emit(.app(banner.app, .contentShown(waited: .zero)), &effects)

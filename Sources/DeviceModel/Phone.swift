@@ -66,6 +66,8 @@ package struct Phone: Codable, Sendable {
   var random: SeededRandom
   var recentPushes = RecentPushes()
   var silentAllowance = RateLimit.State()
+  /// Of handlers, by app; -1 for all location extensions. Nil while there were no such pushes.
+  var handlerAllowances: [Int: RateLimit.State]?
   var radio = Radio()
   var callbackNumbering = Numbering()
   /// Until when a banner lights the locked screen.
@@ -83,7 +85,7 @@ package struct Phone: Codable, Sendable {
   /// Set by changes that transfers, or the fetches of an awake period, depend on.
   var mustReviewTransfers = false
   var mustCoalesce = false
-  /// Something has woken the phone: pushes of priority 5 are shown.
+  /// Something has woken the phone: what waited for that is shown, or run.
   var mustShowActivities = false
 
   /// Survives a power loss: as over `PhoneEvent.rebooted`, and work under way, so that the
@@ -92,6 +94,7 @@ package struct Phone: Codable, Sendable {
     case now, apps, network, isCharging, isLowPower, isRefreshOn, isDeveloper, switcher, banners
     case service, documents, callbacks, callbackNumbering, energy, data, usage, random
     case recentPushes, silentAllowance, radio, reported, hasActivitiesOff
+    case handlerAllowances
   }
 
   /// A phone that is locked after its first unlock, asleep, and on Wi-Fi.

@@ -73,6 +73,9 @@ package enum LaunchRefusal: String, CaseIterable, Hashable, Codable, Sendable {
   case beforeFirstUnlock = "before the first unlock"
   case newsstandNeedsWiFi = "newsstand: on Wi-Fi only"
   case newsstandOncePerDay = "newsstand: once a day"
+  case nothingChanged = "content-changed is not true"
+  case nothingNamed = "no container-identifier"
+  case pushBudget = "the day's pushes of its type are used up"
 }
 
 /// A step in the life of an app.
@@ -111,6 +114,8 @@ package enum AppStep: Hashable, Sendable {
   /// The app's score (0 to 1000), and the resulting spacing of silent pushes.
   case judged(before: Int64, after: Int64, silentInterval: Interval)
   case fetchedEarly(planned: Instant)
+  /// A push for somebody other than the app, and what its payload names.
+  case handled(PushID, PushHandler, String?)
   case taskPaused(left: Interval)
   case taskResumed(left: Interval)
 }

@@ -87,8 +87,15 @@ package struct RemotePush: Hashable, Codable, Sendable {
   package var wakesApp: Bool
   /// Replaces a banner with the same one; empty for none.
   package var collapseID: String
-  /// When the relay accepted it; nil in memories of earlier versions.
+  /// When the relay accepted it; nil in memories of earlier versions, also below.
   package var acceptedAt: Instant?
+  package var priority: Int?
+  /// Nil for a push to the app itself.
+  package var handler: PushHandler?
+  /// Named by its payload for the handler.
+  package var subject: String?
+  /// The app of the handler's bundle identifier; nil if it is not installed.
+  package var owner: AppID?
 
   package init(
     id: PushID, app: AppID, alert: String? = nil, badge: Int? = nil, hasSound: Bool = false,
@@ -112,6 +119,10 @@ package struct RemotePush: Hashable, Codable, Sendable {
 
   /// The user would not notice it (WWDC 2013 session 204).
   package var isSilent: Bool { wakesApp && alert == nil && badge == nil && !hasSound }
+
+  /// Must not wake the phone. Pushes for widgets are delivered opportunistically (WidgetKit,
+  /// "Updating widgets with WidgetKit push notifications").
+  var isQuiet: Bool { priority == 1 || handler == .widgets }
 
   var shown: RemotePush {
     RemotePush(id: id, app: app, wakesApp: wakesApp, collapseID: collapseID)

@@ -54,6 +54,12 @@ public struct PhoneLimits: Hashable, Sendable {
   /// looks (ours).
   package var bannerWait = Interval.seconds(15)
   package var banners = 200
+  /// A day, as rates: of an app's widgets (WidgetKit, "Keeping a widget up to date": 40 to 70), of
+  /// its complications (PushKit, "complication"), and of a phone's location extensions (Core
+  /// Location, "Creating a location push service extension": about 360).
+  package var widgetPushes: Int64 = 40
+  package var complicationPushes: Int64 = 50
+  package var locationPushes: Int64 = 360
 
   // MARK: Background fetch (all ours; what is between fetches shrinks and grows by how useful an
   // app's were)
@@ -162,6 +168,9 @@ public struct PhoneLimits: Hashable, Sendable {
     ("silentBurst", .amount(\.silentBurst)), ("phoneSilentInterval", .time(\.phoneSilentInterval)),
     ("phoneSilentBurst", .amount(\.phoneSilentBurst)), ("recentPushes", .count(\.recentPushes)),
     ("bannerWait", .time(\.bannerWait)), ("banners", .count(\.banners)),
+    ("widgetPushes", .amount(\.widgetPushes)),
+    ("complicationPushes", .amount(\.complicationPushes)),
+    ("locationPushes", .amount(\.locationPushes)),
     ("fetchFloor", .time(\.fetchFloor)), ("fetchLead", .time(\.fetchLead)),
     ("fetchFreshness", .time(\.fetchFreshness)), ("fetchCoalescing", .time(\.fetchCoalescing)),
     ("fetchExploring", .time(\.fetchExploring)), ("fetchRarely", .time(\.fetchRarely)),

@@ -108,6 +108,9 @@ extension Phone {
     energy.moveClock(by: lapse)
     data.moveClock(by: lapse)
     silentAllowance.moveClock(by: lapse)
+    for place in handlerAllowances?.keys ?? [:].keys {
+      handlerAllowances?[place]?.moveClock(by: lapse)
+    }
     radio.moveClock(by: lapse)
   }
 }

@@ -257,7 +257,8 @@ extension Simulation {
     entry.notificationClass = notification.notificationClass
     entry.wakesApp = notification.wakesApp || notification.notificationClass == .silent
     entry.activity = address
-    entry.isUrgent = notification.priority == .immediate
+    entry.priority = notification.priority
+    entry.type = notification.pushType
     entry.id = notification.uniqueID
     entry.acceptedAt = acceptedAt.milliseconds
     entry.told = "\(kind), " + String(decoding: payload, as: UTF8.self)

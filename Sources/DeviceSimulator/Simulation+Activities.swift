@@ -27,7 +27,7 @@ extension Simulation {
     }
     message.alert = entry.payload.alert
     message.hasSound = entry.payload.hasSound
-    message.isUrgent = entry.isUrgent
+    message.isUrgent = entry.priority == .immediate
     message.channel = aps?["input-push-channel"].map { id in
       id.text.flatMap { ChannelID($0) }?.description ?? ""
     }

@@ -34,7 +34,8 @@ extension Simulation {
       let notification = try notification(index, payload, options)
       pushes[Int(index)].notificationClass = notification.notificationClass
       pushes[Int(index)].wakesApp = notification.wakesApp
-      pushes[Int(index)].isUrgent = notification.priority == .immediate
+      pushes[Int(index)].priority = notification.priority
+      pushes[Int(index)].type = notification.pushType
       let request = RequestID(loop: 0, connection: ConnectionNumber(UInt32(index)), stream: 1)
       tellRelay(.submitted(notification, from: request))
     } catch {
@@ -89,8 +90,8 @@ struct PushEntry: Sendable {
   var wakesApp = false
   /// To the token of a Live Activity, to start one, or a broadcast.
   var activity: ActivityAddress?
-  /// Priority 10.
-  var isUrgent = true
+  var priority = Priority.immediate
+  var type = PushType.alert
   var answer = PushAnswer.awaited
   /// From a real relay: the id, and the text for the trace.
   var id: UniqueID?

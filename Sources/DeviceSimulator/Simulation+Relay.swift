@@ -245,13 +245,23 @@ extension Simulation {
   }
 
   private func remotePush(_ push: Int32, _ entry: PushEntry) -> RemotePush {
+    let app = apps[Int(entry.app)]
+    let isPass = app.name.hasPrefix("pass.")
+    let handler = isPass ? .wallet : PushHandler(rawValue: entry.type.wireName)
     // Push type background shows nothing (Apple, "Pushing background updates to your App").
-    let shown = entry.notificationClass == .visible ? entry.payload : .silent
-    return RemotePush(
-      id: pushID(of: push), app: apps[Int(entry.app)].id, alert: shown.alert,
-      badge: shown.badge, hasSound: shown.hasSound, wakesApp: entry.wakesApp,
+    let shown = handler == nil && entry.notificationClass == .visible ? entry.payload : .silent
+    var remote = RemotePush(
+      id: pushID(of: push), app: app.id, alert: shown.alert, badge: shown.badge,
+      hasSound: shown.hasSound, wakesApp: handler == nil && entry.wakesApp,
       collapseID: entry.collapseID,
       acceptedAt: Instant(milliseconds: entry.acceptedAt ?? start + entry.postedAt))
+    remote.priority = Int(entry.priority.rawValue)
+    guard let handler else { return remote }
+    remote.handler = handler
+    remote.subject = handler.subject(of: entry.payload)
+    let bundle = app.name.dropLast(entry.type.topicSuffix.count)
+    remote.owner = place(of: String(bundle), on: app.phone).map { apps[Int($0.app)].id }
+    return remote
   }
 
   mutating func arrive(_ item: ItemUp, from phone: Int32, over connection: UInt32) {
@@ -325,6 +335,21 @@ extension Simulation {
   /// The inverse of `UniqueID.init(generator:number:)`.
   static func pushNumber(_ id: UniqueID) -> Int32 {
     Int32(truncatingIfNeeded: Int64(id.low & 0x3FFF_FFFF_FFFF_FFFF) - 1)
+  }
+}
+
+extension PushHandler {
+  /// The part of a payload that it needs (docs/PROTOCOL.md, "Pushes for others than the app").
+  fileprivate func subject(of payload: Payload) -> String? {
+    let root = try? JSONTree.read(payload.bytes)
+    switch self {
+    case .widgets:
+      if case .flag(true)? = root?["aps"]?["content-changed"]?.value { return "content" }
+      return nil
+    case .fileprovider: return root?["container-identifier"]?.text
+    case .pushtotalk: return root?["activeSpeaker"]?.text
+    case .complication, .location, .wallet: return nil
+    }
   }
 }
 

@@ -305,7 +305,7 @@ extension Simulation {
       let push = banner.push.map { self.number(of: $0) } ?? -1
       record(.phone(action), app: number(banner.app), push: push)
     case .callback(_, let app, .began(.push(let push))), .app(let app, .launched(.push(let push))),
-      .app(let app, .resumed(.push(let push))):
+      .app(let app, .resumed(.push(let push))), .app(let app, .handled(let push, _, _)):
       record(.phone(action), app: number(app), push: self.number(of: push))
     case .transfer(let id, let app, let step):
       order(.transfer(id, step), phone)

@@ -141,7 +141,10 @@ extension PhoneAction {
     case .transfer(_, _, .credentialsDemanded): Told(.credentialsDemanded)
     case .archive(_, let step): Told(.state, "\(step)")
     case .banner(let banner):
-      Told(.banner, banner.text + (banner.isContentReady ? " (content ready)" : ""))
+      Told(
+        .banner,
+        banner.text + (banner.isContentReady ? " (content ready)" : "")
+          + (banner.isQuiet == true ? " (no light)" : ""))
     case .badge(_, let number): Told(.badge, "\(number)")
     case .sound: Told(.sound)
     case .snapshot(_, let snapshot): Told(.snapshot, "\(snapshot.shows)")
@@ -183,6 +186,7 @@ extension AppStep {
     case .installed: Told(.installed)
     case .uninstalled: Told(.uninstalled)
     case .notRun(let cause, let refusal): Told(.notRun, "\(cause), \(refusal.rawValue)")
+    case .handled(_, let handler, let subject): Told(.handled, handler.words(subject))
     case .audio(let isOn): Told(.audio, isOn ? "plays" : "plays no more")
     case .asked(let refusal): Told(.asked, refusal.map { "no, \($0.rawValue)" } ?? "yes")
     case .spent(let energy, let bytes, let radio):
@@ -354,7 +358,7 @@ public struct TraceLine: Hashable, Sendable {
     var text = kind.rawValue
     if let pushNumber,
       kind == .banner || isRelays || kind == .arrived || kind == .reported
-        || kind == .waits || kind == .notShown
+        || kind == .waits || kind == .notShown || kind == .handled
     {
       text = "push \(pushNumber)" + (pushName.map { " (\($0))" } ?? "") + " " + text
     }

@@ -20,6 +20,7 @@ public enum TraceKind: String, CaseIterable, Hashable, Sendable {
   case banner
   case badge
   case sound
+  case handled
   case snapshot
   // Done by apps.
   case installed

@@ -37,7 +37,6 @@ public struct DeviceCondition: Hashable, Codable, Sendable, CustomStringConverti
   public var liftsBudget: Bool { power == .charging && network == .wifi }
   /// Low Power Mode.
   public var withholdsSilent: Bool { power == .low }
-  public var withholdsLowPriority: Bool { power == .low && screen == .off }
 
   /// Applies the values that the report has.
   public mutating func apply(_ report: ConditionReport) {

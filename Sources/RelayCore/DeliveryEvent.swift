@@ -82,7 +82,7 @@ package enum DiscardReason: Hashable, Sendable {
   package var name: String {
     switch self {
     case .expired: "expired"
-    case .unregistered: "unregistered"
+    case .unregistered: "token unregistered"
     case .notStored: "not stored"
     case .replaced: "replaced"
     case .repeated: "repeated"
@@ -115,9 +115,9 @@ extension DeliveryStep: CustomStringConvertible {
     case .sent(let via, .line(let line)): "sent (via: \(via.name), with \(line.name))"
     case .sent(let via, nil): "sent (via: \(via.name))"
     case .storedOffline: "stored (device offline)"
-    case .storedPower(.none, let limit): "stored (power: held by \(limit.name))"
+    case .storedPower(.none, let limit): "stored (power considerations: held by \(limit.name))"
     case .storedPower(.some(let until), let limit):
-      "stored (power: held until \(until.iso8601) by \(limit.name))"
+      "stored (power considerations: held until \(until.iso8601) by \(limit.name))"
     case .discarded(.replaced(let id)): "discarded (replaced by \(id))"
     case .discarded(.repeated(let id)): "discarded (a repetition of \(id))"
     case .discarded(let reason): "discarded (\(reason.name))"

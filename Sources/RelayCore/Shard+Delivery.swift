@@ -58,6 +58,10 @@ extension Shard {
       return .held(until: nil, by: .lowPowerMode)
     case .silent where entries[entry].isPaid:
       return .allowed
+    // It would wake the phone; a ride finds it awake.
+    case .silent
+    where entries[entry].notification.priority == .powerFirst && condition.withholds(.powerFirst):
+      return .held(until: nil, by: .lowPriority)
     case .silent:
       guard ownBudgets.isEmpty else {
         return budgets(of: device).decide(
@@ -66,8 +70,9 @@ extension Shard {
       return budgets.decide(
         app: apps[app].budget, device: devices[device].budget, condition: condition, at: now)
     case .visible:
-      guard entries[entry].notification.priority != .immediate, condition.withholdsLowPriority
-      else { return .allowed }
+      let priority = entries[entry].notification.priority
+      guard priority != .immediate, condition.withholds(priority) else { return .allowed }
+      guard priority == .powerAware else { return .held(until: nil, by: .lowPriority) }
       // A time from an earlier run may be ahead of this one's clock.
       let until = min(entries[entry].sentAt, now) + configuration.lowPriorityHold
       return until <= now ? .allowed : .held(until: until, by: .lowPriority)

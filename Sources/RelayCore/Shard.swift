@@ -45,7 +45,7 @@ package struct Shard: Sendable {
     package var ackTimeout: Interval
     /// Rides opened at will: by connecting, changed conditions, or unsolicited keep-alives.
     package var rides: RateLimit
-    /// How long a visible push of low priority waits for a sleeping phone in Low Power Mode.
+    /// How long a visible push of priority 5 waits for a sleeping phone in Low Power Mode.
     package var lowPriorityHold: Interval
     /// `TooManyRequests` per device token; nil is off.
     package var requestsPerToken: RateLimit?

@@ -36,7 +36,7 @@ package enum BudgetLimit: UInt8, CaseIterable, Sendable {
   case lowPowerMode
   /// Not a budget: too many unacknowledged frames.
   case inFlight
-  /// Not a budget: a visible push of low priority for a sleeping phone in Low Power Mode.
+  /// Not a budget: a push of low priority for a sleeping phone (`DeviceCondition.withholds`).
   case lowPriority
 
   package var name: String {
@@ -46,6 +46,17 @@ package enum BudgetLimit: UInt8, CaseIterable, Sendable {
     case .lowPowerMode: "low-power-mode"
     case .inFlight: "in-flight"
     case .lowPriority: "low-priority"
+    }
+  }
+}
+
+extension DeviceCondition {
+  /// Whether pushes of this priority wait (docs/PROTOCOL.md, "Priorities").
+  package func withholds(_ priority: Priority) -> Bool {
+    switch priority {
+    case .immediate: false
+    case .powerAware: power == .low && screen == .off
+    case .powerFirst: screen == .off
     }
   }
 }

@@ -53,7 +53,7 @@ import Testing
       #expect(last.via == via.name && last.carriedBy == nil && last.carrier == nil)
     case .storedOffline: #expect(last.reason == "device offline")
     case .storedPower(let until, let limit):
-      #expect(last.reason == "power" && last.limit == limit.name)
+      #expect(last.reason == "power considerations" && last.limit == limit.name)
       #expect(last.until == until?.milliseconds)
     case .discarded(.replaced(let id)):
       #expect(last.reason == "replaced" && last.replacedBy == id.description)

@@ -137,12 +137,26 @@ import Testing
     (report.apps[0].visible, report.apps[0].silent) = (report.apps[0].silent, nil)
     #expect(
       sentence(report)
-        == "Held: a push of low priority waits while the phone is in Low Power Mode with its "
-        + "screen off; it goes with the phone's next line or the next push of priority 10, at "
-        + "23:05:10 at the latest.")
+        == "Held: a push of priority 5 waits while the phone is in Low Power Mode with its screen "
+        + "off; it goes with the phone's next line or the next push sent, at 23:05:10 at the "
+        + "latest.")
     let waits = try #require(HeldPush(Self.push, in: report, at: Self.now)?.waits)
     #expect(waits.limit == "low-priority" && waits.app == nil && waits.ride != nil)
     #expect(waits.until == (Self.now + .minutes(15)).milliseconds)
+  }
+
+  @Test func oneOfPriorityOneWaitsForAPhoneThatIsAwake() throws {
+    var report = Self.report(decision: .held(until: nil, by: .lowPriority))
+    let why =
+      "Held: a push of priority 1 wakes no phone, and waits while the screen is off; it goes "
+    let carriers =
+      "the next push that shows something, a new connection, a change of its state or a "
+      + "keep-alive, at 23:05:10 at the latest if the phone stays connected."
+    #expect(sentence(report) == why + "along with \(carriers)")
+    let silent = try #require(HeldPush(Self.push, in: report, at: Self.now)?.waits)
+    #expect(silent.limit == "low-priority" && silent.until == nil && silent.ride != nil)
+    (report.apps[0].visible, report.apps[0].silent) = (report.apps[0].silent, nil)
+    #expect(sentence(report) == why + "along with the phone's next line, or with \(carriers)")
   }
 
   @Test func theDataHasTheNumbersOfTheSentence() throws {

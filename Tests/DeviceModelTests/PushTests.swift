@@ -73,6 +73,65 @@ import Testing
     #expect(!lit)
   }
 
+  // MARK: Priority 1
+
+  /// Its banner is there when the user looks, and lights nothing.
+  @Test(arguments: [nil, 1, 5, 10]) func priorityOneLightsNoScreen(priority: Int?) {
+    var bench = Bench([.ordinary()])
+    var push = RemotePush.alert(1)
+    (push.priority, push.hasSound, push.badge) = (priority, true, 2)
+    bench.send(.pushReceived(push))
+    let isQuiet = priority == 1
+    #expect(bench.phone.isScreenOn == !isQuiet)
+    #expect((bench.phone.wakefulness == .asleep) == isQuiet)
+    #expect(bench.actions.contains(.sound(mail)) == !isQuiet)
+    #expect(bench.actions.contains(.badge(mail, 2)))
+    #expect(bench.bannersShown.map { $0.isQuiet == true } == [isQuiet])
+    #expect(bench.reports == [PushID(1): [nil]])
+  }
+
+  @Test func inTheHandPriorityOneIsLikeAnyOther() {
+    var bench = Bench([.ordinary()])
+    var push = RemotePush.alert(1)
+    (push.priority, push.hasSound) = (1, true)
+    bench.send(.unlocked, .pushReceived(push))
+    #expect(bench.bannersShown.map(\.isQuiet) == [nil] && bench.actions.contains(.sound(mail)))
+  }
+
+  /// Shown at once, and its app is run with what next wakes the phone.
+  @Test(arguments: [true, false]) func priorityOneRunsItsAppWhenThePhoneIsAwake(isSilent: Bool) {
+    var bench = Bench([.ordinary()])
+    var push = isSilent ? RemotePush.silent(1) : .alert(1, wakesApp: true)
+    push.priority = 1
+    bench.send(.pushReceived(push))
+    bench.wait(.hours(1))
+    #expect(bench.bannersShown.count == (isSilent ? 0 : 1) && bench.reports.isEmpty)
+    #expect(bench.actions.contains(.decision(mail, PushID(1), .waits(.nextWake, until: nil))))
+    bench.send(.linkHeard)
+    bench.wait(.minutes(1))
+    #expect(bench.reports == [PushID(1): [.newData]])
+    #expect(bench.bannersShown.count == (isSilent ? 0 : 1), "shown once")
+  }
+
+  /// Awake it waits for its power as any silent push does, and nothing is said at each wake.
+  @Test func whatWaitsForPowerIsNotJudgedAtEachWake() {
+    var bench = Bench([.ordinary()])
+    var push = RemotePush.silent(1)
+    push.priority = 1
+    bench.send(.lowPowerSwitched(isOn: true))
+    bench.wait(.minutes(1))
+    bench.send(.pushReceived(push))
+    for _ in 0..<5 {
+      bench.send(.linkHeard)
+      bench.wait(.minutes(15))
+    }
+    let decisions = bench.actions.filter { if case .decision = $0 { true } else { false } }
+    #expect(decisions.count == 1 && bench.reports.isEmpty)
+    bench.send(.lowPowerSwitched(isOn: false), .linkHeard)
+    bench.wait(.minutes(1))
+    #expect(bench.reports == [PushID(1): [.newData]])
+  }
+
   @Test func inTheForegroundNothingIsAnnounced() {
     var bench = Bench([.ordinary()])
     bench.send(.unlocked, .appOpened(mail), .pushReceived(.alert(1, wakesApp: true)))

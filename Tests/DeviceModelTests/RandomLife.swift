@@ -213,11 +213,16 @@ struct RandomLife {
   private mutating func push() -> PhoneEvent {
     pushNumber += 1
     let isVisible = chance(50)
-    let push = RemotePush(
+    var push = RemotePush(
       id: PushID(pushNumber), app: chance(98) ? app() : AppID(99),
       alert: isVisible ? "hello" : nil, badge: isVisible && chance(30) ? 3 : nil,
       hasSound: isVisible && chance(30), wakesApp: !isVisible || chance(60),
       collapseID: chance(20) ? "one" : "")
+    push.priority = pick([nil, 1, 5, 10])
+    if !isVisible, chance(20) {
+      (push.wakesApp, push.handler) = (false, pick(PushHandler.allCases))
+      (push.subject, push.owner) = (chance(80) ? "it" : nil, chance(90) ? app() : AppID(99))
+    }
     return chance(20) ? .pushRode(push) : .pushReceived(push)
   }
 

@@ -28,7 +28,8 @@ import Testing
       "relay-crash", "bad-link", "presence", "economy", "transfers", "learned-month",
       "restoration", "handlers", "protection", "state", "documents", "provider", "cloud",
       "locked-content", "newest-stays", "background-tasks", "fetch-manners", "half-written-mail",
-      "cloud-names", "draft", "no-state", "restoration-classes", "travel",
+      "cloud-names", "draft", "no-state", "restoration-classes", "travel", "priorities", "widgets",
+      "wallet", "complications", "file-provider", "push-to-talk", "location-query",
     ]
     #expect(Set(stories).subtracting(Files.scenarios).isEmpty)
   }

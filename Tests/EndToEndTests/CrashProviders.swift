@@ -93,7 +93,7 @@ struct CrashProviders: Sendable {
         case ("delivered", _): false
         case (_, "replaced"): push.isStorable
         case (_, "expired"), (_, "not stored"): push.expirationSeconds != nil
-        case (_, "unregistered"): true
+        case (_, "token unregistered"): true
         default: status.state == "delivered"
         }
       if !isRight {

@@ -227,10 +227,10 @@ class Relay:
                 self.ride(device, unique, except_for=app)
             else:
                 until = {"until": view["heldUntil"]} if view["heldUntil"] else {}
-                text = f"stored (power: held by {view['limit']})"
+                text = f"stored (power considerations: held by {view['limit']})"
                 if until:
-                    text = f"stored (power: held until {stamp(until['until'])} by {view['limit']})"
-                self.hold(device, app, life, text, reason="power", limit=view["limit"], **until)
+                    text = f"stored (power considerations: held until {stamp(until['until'])} by {view['limit']})"
+                self.hold(device, app, life, text, reason="power considerations", limit=view["limit"], **until)
         return life
 
     def request(self, unique, status, headers, payload, device=None, app=None, kind=None, **more):
@@ -729,8 +729,8 @@ class Handler(BaseHTTPRequestHandler):
                     if slot := getattr(app, kind):
                         setattr(app, kind, None)
                         relay.counters["discarded"] += 1
-                        relay.step(relay.lives[slot["uniqueId"]], "discarded", "discarded (unregistered)",
-                                   reason="unregistered")
+                        relay.step(relay.lives[slot["uniqueId"]], "discarded", "discarded (token unregistered)",
+                                   reason="token unregistered")
             relay.change(device, "emptied" if what else "forgotten")
             if not what:
                 del relay.devices[device.id]

@@ -16,7 +16,6 @@ import Testing
           #expect(other.power == power)
           #expect(condition.liftsBudget == (power == .charging && network == .wifi))
           #expect(condition.withholdsSilent == (power == .low))
-          #expect(condition.withholdsLowPriority == (power == .low && screen == .off))
         }
       }
     }

@@ -25,14 +25,15 @@ import Testing
     (.storedOffline, "stored (device offline)", false),
     (
       .storedPower(until: moment, limit: .perApp),
-      "stored (power: held until 2026-01-01T00:00:00.250Z by app-budget)", false
+      "stored (power considerations: held until 2026-01-01T00:00:00.250Z by app-budget)", false
     ),
     (
-      .storedPower(until: nil, limit: .lowPowerMode), "stored (power: held by low-power-mode)",
+      .storedPower(until: nil, limit: .lowPowerMode),
+      "stored (power considerations: held by low-power-mode)",
       false
     ),
     (.discarded(.expired), "discarded (expired)", true),
-    (.discarded(.unregistered), "discarded (unregistered)", true),
+    (.discarded(.unregistered), "discarded (token unregistered)", true),
     (.discarded(.notStored), "discarded (not stored)", true),
     (.discarded(.journalFailed), "discarded (journal failed)", true),
     (

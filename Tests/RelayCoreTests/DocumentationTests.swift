@@ -56,6 +56,48 @@ private func row(_ cells: String...) -> String {
       })
   }
 
+  /// Word for word, but for the case and the punctuation around it.
+  @Test func wordsOfTheConsole() throws {
+    let since = Instant(milliseconds: 0)
+    let steps: [(console: String, here: [DeliveryStep])] = [
+      (
+        "Received by APNs",
+        NotificationClass.allCases.map { kind in
+          .received(
+            kind, apnsID: UniqueID(high: 0, low: 0), device: DeviceID(UniqueID(high: 0, low: 0)),
+            .vacant)
+        }
+      ),
+      ("Stored - Device Offline", [.storedOffline]),
+      (
+        "Stored - Power Considerations",
+        BudgetLimit.allCases.flatMap { limit in
+          [nil, since].map { .storedPower(until: $0, limit: limit) }
+        }
+      ),
+      ("Discarded - Token Unregistered", [.discarded(.unregistered)]),
+      ("Discarded - Expired", [.discarded(.expired)]), ("Delivered to Device", [.delivered]),
+    ]
+    let found = try #require(rows("console", of: page()))
+    #expect(found.count == steps.count)
+    for (line, (console, here)) in zip(found, steps) {
+      #expect(line.hasPrefix("| \(console) | `"))
+      for step in here {
+        let text = step.description
+        let parts = console.split(separator: " - ").map { $0.lowercased() }
+        if parts.count == 2 {
+          #expect(text.hasPrefix("\(parts[0]) (\(parts[1])"), "\(text)")
+          #expect(line.contains("`\(parts[0]) (\(parts[1])"))
+        } else {
+          // One word of it: a relay is not APNs, and `to device` says nothing more.
+          let word = String(parts[0].prefix { $0 != " " })
+          #expect(text == word || text.hasPrefix("\(word) ("), "\(text)")
+          #expect(line.contains("`\(text)`"))
+        }
+      }
+    }
+  }
+
   @Test func notes() throws {
     try expect("notes", PayloadWarning.allCases.map { row("`\($0.name)`", $0.text) })
   }

@@ -172,7 +172,9 @@ struct ShardFixture {
         ?? UniqueID(generator: 2 + 2 * UInt64(node), number: UInt64(lastNumber)),
       token: token ?? app.token,
       topic: topic.map { Topic($0)! } ?? app.topic, notificationClass: notificationClass,
-      pushType: isSilent ? .background : .alert, priority: isSilent ? .powerAware : priority,
+      pushType: isSilent ? .background : .alert,
+      // A silent push at 10 is an error, and usually has 5.
+      priority: isSilent && priority == .immediate ? .powerAware : priority,
       wakesApp: isSilent, showsNothing: showsNothing && !isSilent, collapseID: [],
       expiration: expiration ?? Expiration(unixSeconds: nil, at: now),
       payload: Array(#"{"aps":{"content-available":1}}"#.utf8))

@@ -38,7 +38,7 @@ import Testing
       #expect(sent[Int(via.rawValue)] >= 15, "via \(via.name): \(sent)")
     }
     let all = [
-      "delivered", "expired", "unregistered", "not stored", "replaced", "journal failed",
+      "delivered", "expired", "token unregistered", "not stored", "replaced", "journal failed",
     ]
     for name in all {
       #expect(ends[name, default: 0] >= 20, "\(name): \(ends)")

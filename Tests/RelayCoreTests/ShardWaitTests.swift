@@ -21,10 +21,9 @@ import Testing
 
   // MARK: Low priority
 
-  @Test(arguments: [Priority.powerAware, .powerFirst])
-  func lowPriorityWaitsNoLongerThanTheHold(priority: Priority) {
+  @Test func priorityFiveWaitsNoLongerThanTheHold() {
     var (fixture, app, connection) = sleeping()
-    let push = fixture.push(.visible, app, priority: priority)
+    let push = fixture.push(.visible, app, priority: .powerAware)
     let acceptedAt = fixture.now
     let until = fixture.now + .minutes(15)
     expectEffects(
@@ -61,18 +60,88 @@ import Testing
       fixture.sent(low, .piggyback, with: .line(.answer), connection))
   }
 
-  @Test func onlyASleepingPhoneInLowPowerModeHoldsLowPriorityBack() {
+  /// The table of docs/PROTOCOL.md, "Priorities".
+  @Test(arguments: Priority.allCases, NotificationClass.allCases)
+  func theConditionDecidesWhatWaits(priority: Priority, notificationClass: NotificationClass) {
     for power in Power.allCases {
       for screen in Screen.allCases {
         var (fixture, app, connection) = sleeping()
         let condition = DeviceCondition(power: power, screen: screen)
         _ = fixture.handle(.stream(connection, .reported(ConditionReport(condition))))
-        let low = fixture.push(.visible, app, priority: .powerAware)
-        let waits = power == .low && screen == .off
-        #expect(fixture.submit(low).sendings.isEmpty == waits, "\(condition)")
+        let limit: BudgetLimit? =
+          switch (notificationClass, priority) {
+          case (.silent, _) where power == .low: .lowPowerMode
+          case (.silent, .powerFirst), (.visible, .powerFirst):
+            screen == .off ? .lowPriority : nil
+          case (.visible, .powerAware): power == .low && screen == .off ? .lowPriority : nil
+          case (.silent, .powerAware), (_, .immediate): nil
+          }
+        let push = fixture.push(notificationClass, app, priority: priority)
+        let effects = fixture.submit(push)
+        let until = priority == .powerAware ? fixture.now + .minutes(15) : nil
+        if let limit {
+          let wait = DeliveryStep.storedPower(
+            until: limit == .lowPriority ? until : nil, limit: limit)
+          #expect(effects.last == fixture.log(wait, push), "\(condition)")
+        }
+        #expect(effects.sendings == (limit == nil ? [Sending(push, .direct)] : []), "\(condition)")
         expectSound(fixture)
       }
     }
+  }
+
+  /// A phone with its screen off on battery, and another app on it.
+  private func dozing(
+    _ configuration: Shard.Configuration
+  ) -> (ShardFixture, PhoneApp, PhoneApp, ConnectionID) {
+    var fixture = ShardFixture(configuration: configuration)
+    let app = fixture.phoneWithApp()
+    let other = fixture.register(app.phone, "com.example.other")
+    let (connection, _) = fixture.connect(app.phone)
+    _ = fixture.handle(
+      .stream(connection, .reported(ConditionReport(power: .battery, screen: .off))))
+    return (fixture, app, other, connection)
+  }
+
+  @Test func priorityOneHasNoTimeOfItsOwn() {
+    for notificationClass in NotificationClass.allCases {
+      var (fixture, app, _, _) = dozing(.init(keepAlive: .days(40)))
+      let push = fixture.push(
+        notificationClass, app, priority: .powerFirst,
+        expiration: .at(fixture.now + .days(2)))
+      #expect(fixture.submit(push).sendings == [])
+      #expect(fixture.advance(.days(1)) == [], "its budget is full, and nothing comes of it")
+      #expect(fixture.advance(.days(1)).discards == [.expired])
+      expectSound(fixture)
+    }
+  }
+
+  @Test func priorityOneGoesAlongWithWhatFindsThePhoneAwake() {
+    let lit = ConditionReport(screen: .on)
+    for notificationClass in NotificationClass.allCases {
+      for cause in 0..<5 {
+        var (fixture, app, other, connection) = dozing(.init(keepAlive: .hours(1)))
+        let push = fixture.push(notificationClass, app, priority: .powerFirst)
+        #expect(fixture.submit(push).sendings == [])
+        let effects =
+          switch cause {
+          case 0: fixture.advance(.hours(1))
+          case 1: fixture.submit(fixture.push(.visible, other))
+          case 2: fixture.submit(fixture.push(.silent, other))
+          case 3: fixture.handle(.stream(connection, .reported(lit)))
+          default: fixture.connect(app.phone).effects
+          }
+        let via = cause == 4 ? Via.connect : .piggyback
+        #expect(effects.sendings.contains(Sending(push, via)), "cause \(cause)")
+        expectSound(fixture)
+      }
+    }
+  }
+
+  @Test func anOnlyAttemptThatWouldWakeThePhoneIsNotMade() {
+    var (fixture, app, _, _) = dozing(.init(keepAlive: .days(1)))
+    let once = fixture.push(.visible, app, priority: .powerFirst, expiration: .once)
+    #expect(fixture.submit(once).discards == [.notStored])
   }
 
   @Test func lowPowerModeHoldsSilentsUntilSomethingChanges() {

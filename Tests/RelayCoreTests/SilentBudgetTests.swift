@@ -88,8 +88,10 @@ import Testing
       #expect(
         condition.liftsBudget == (condition.power == .charging && condition.network == .wifi))
       #expect(condition.withholdsSilent == (condition.power == .low))
+      #expect(!condition.withholds(.immediate))
       #expect(
-        condition.withholdsLowPriority == (condition.power == .low && condition.screen == .off))
+        condition.withholds(.powerAware) == (condition.power == .low && condition.screen == .off))
+      #expect(condition.withholds(.powerFirst) == (condition.screen == .off))
     }
     #expect(DeviceCondition() == DeviceCondition(power: .battery, network: .cellular, screen: .off))
   }

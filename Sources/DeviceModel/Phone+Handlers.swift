@@ -1,0 +1,79 @@
+import Primitives
+
+/// Who takes a push that is not for the app itself: by push type, and Wallet (docs/PROTOCOL.md,
+/// "Pushes for others than the app").
+package enum PushHandler: String, CaseIterable, Hashable, Codable, Sendable {
+  case widgets, complication, fileprovider, location, pushtotalk, wallet
+
+  package func words(_ subject: String?) -> String {
+    switch self {
+    case .widgets: "WidgetKit reloads the timelines of the app's widgets"
+    case .complication: "the app brings its complication up to date"
+    case .fileprovider: "the File Provider is asked for changes in \(subject ?? "")"
+    case .location: "the location extension is asked where the phone is"
+    case .pushtotalk: subject.map { "\($0) speaks" } ?? "nobody speaks, the app leaves the channel"
+    case .wallet: "Wallet asks the pass's web service what has changed"
+    }
+  }
+}
+
+extension Phone {
+  /// Nil if the handler takes it now.
+  func refusal(of push: RemotePush, _ handler: PushHandler) -> LaunchRefusal? {
+    let refusal: LaunchRefusal? =
+      switch handler {
+      case .widgets: push.subject == nil ? .nothingChanged : nil
+      case .fileprovider: push.subject == nil ? .nothingNamed : nil
+      case .location:
+        apps[push.app.number].definition.modes.contains(.location) ? nil : .locationModeMissing
+      case .complication, .pushtotalk: ownerRefusal(push)
+      case .wallet: nil
+      }
+    guard refusal == nil, let (limit, place) = limit(of: handler, push.app) else { return refusal }
+    return limit.allows(handlerAllowances?[place] ?? .init(), at: now) ? nil : .pushBudget
+  }
+
+  private func ownerRefusal(_ push: RemotePush) -> LaunchRefusal? {
+    guard let owner = self[push.owner ?? push.app], owner.state != .uninstalled else {
+      return .notInstalled
+    }
+    guard owner.state.mayBeLaunched else { return .forceQuit }
+    return owner.callbackCount < limits.callbacksPerApp ? nil : .tooManyCallbacks
+  }
+
+  /// As a rate, with the place in `handlerAllowances`.
+  private func limit(of handler: PushHandler, _ app: AppID) -> (RateLimit, Int)? {
+    func daily(_ count: Int64) -> RateLimit { RateLimit(count, per: .days(1), burst: count) }
+    return switch handler {
+    case .widgets: (daily(limits.widgetPushes), app.number)
+    case .complication: (daily(limits.complicationPushes), app.number)
+    case .location: (daily(limits.locationPushes), -1)
+    case .fileprovider, .pushtotalk, .wallet: nil
+    }
+  }
+
+  mutating func handle(
+    _ push: RemotePush, _ handler: PushHandler, _ effects: inout [PhoneEffect]
+  ) {
+    replaceHeld(by: push, &effects)
+    emit(.app(push.app, .handled(push.id, handler, push.subject)), &effects)
+    if let (limit, place) = limit(of: handler, push.app) {
+      var used = handlerAllowances ?? [:]
+      limit.consume(&used[place, default: .init()], at: now)
+      handlerAllowances = used
+    }
+    switch handler {
+    case .widgets: report(push.id, .shown, &effects)
+    case .location, .fileprovider, .wallet: report(push.id, .newData, &effects)
+    case .pushtotalk where push.subject == nil:
+      report(push.id, .noData, &effects)
+      // The token lives as long as the channel.
+      uninstall(push.app.number, &effects)
+    case .complication, .pushtotalk:
+      let call = RemotePush(id: push.id, app: push.owner ?? push.app)
+      if !startCallback(call.app.number, .push(call), &effects) {
+        report(push.id, .failed, &effects)
+      }
+    }
+  }
+}
