@@ -28,8 +28,9 @@ struct ClusterRoutes {
       case .gone(let age):
         throw Refusal.conflict(
           "NodeGone",
-          "\(name) has given no sign of life for \(age.milliseconds / 1000) s: the others take its stripes without "
-            + "being told; 'pushrelay cluster forget \(name)' takes it off the list")
+          "\(name) has given no sign of life for \(age.milliseconds / 1000) s: the others take "
+            + "its stripes without being told; 'pushrelay cluster forget \(name)' takes it off "
+            + "the list")
       case .atWork:
         throw Refusal.conflict(
           "NodeAtWork", "\(name) is at work: end it, and it leaves the list by itself")

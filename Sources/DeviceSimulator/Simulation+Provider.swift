@@ -20,7 +20,8 @@ extension Simulation {
       return PushHandle(index: index)
     }
     if options.channel != nil {
-      pushes[Int(index)].isUrgent = options.priority ?? 10 == 10
+      pushes[Int(index)].priority =
+        options.priority.flatMap { Priority(rawValue: UInt8(clamping: $0)) } ?? .immediate
       broadcast(index, options)
       return PushHandle(index: index)
     }

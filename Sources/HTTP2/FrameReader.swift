@@ -169,7 +169,7 @@ struct FrameReader {
 
   /// How many frames since the last call brought no request further: all but header blocks, and
   /// DATA with bytes or an end.
-  mutating func takeIdle() -> Int {
+  mutating func resetIdleCount() -> Int {
     defer { idleCount = 0 }
     return idleCount
   }

@@ -4,9 +4,9 @@
 package enum HTTP2Error: Error, Equatable, Sendable {
   /// The client did not open with the connection preface (RFC 9113 section 3.4).
   case badPreface
-  /// PING, SETTINGS or CONTINUATION frames came faster than they could be answered, or the client had
-  /// more than `HTTP2Configuration.maximumIdleWork` done for nothing: frames without effect, streams
-  /// abandoned before their answers ("rapid reset", CVE-2023-44487).
+  /// PING, SETTINGS or CONTINUATION frames came faster than they could be answered, or the client
+  /// had more than `HTTP2Configuration.maximumIdleWork` done for nothing: frames without effect,
+  /// streams abandoned before their answers ("rapid reset", CVE-2023-44487).
   case flooded
   /// One `receive` would have kept more than `HTTP2Configuration.maximumArenaBytes`.
   case arenaFull

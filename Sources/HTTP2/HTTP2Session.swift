@@ -68,7 +68,7 @@ package final class HTTP2Session {
       return isBroken ? bytes.count : count - rest.count
     }
     if result < 0 { fail(Int32(truncatingIfNeeded: result)) }
-    state.pointee.charge(state.pointee.frames.takeIdle())
+    state.pointee.charge(state.pointee.frames.resetIdleCount())
     if state.pointee.role == .server && state.pointee.failure == nil
       && nghttp2_session_get_outbound_queue_size(library)
         > state.pointee.limits.maximumQueuedFrames

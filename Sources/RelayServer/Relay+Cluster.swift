@@ -65,7 +65,7 @@ extension Relay {
     return status
   }
 
-  /// What an operator may want of a node.
+  /// An operator's order about a node.
   package enum NodeOrder: Sendable {
     /// Give all stripes away and take none.
     case drain

@@ -20,8 +20,8 @@ struct ClusterCommand: AsyncParsableCommand {
       Any node can be asked. One that drains gives its stripes, and with them the phones on them, \
       to the others, one after the other, and refuses no push meanwhile; it goes on taking \
       connections until it ends, and takes stripes again with --undo. One that died stays on the \
-      list for a day, or until it is forgotten. export and import speak with the NATS servers themselves. \
-      docs/CLUSTER.md says more.
+      list for a day, or until it is forgotten. export and import speak with the NATS servers \
+      themselves. docs/CLUSTER.md says more.
       """,
     subcommands: [Status.self, Drain.self, Forget.self, Export.self, Import.self],
     defaultSubcommand: Status.self
