@@ -35,7 +35,8 @@ extension SessionState {
     guard blockStream != 0 else { return }
     blockStream = 0
     dropBlock()
-    charge(HTTP2Configuration.abandonedStreamWork)
+    // One frame: a client may open many before it has read how many it may have.
+    charge(1)
   }
 
   /// The two ends' tables differ from now on (RFC 9113 section 4.3).

@@ -65,11 +65,13 @@ package enum BroadcastEvent: Hashable, Sendable {
 
 /// Subscriptions and broadcasts. Best effort, as at Apple: a broadcast is sent once to those
 /// connected, without acknowledgement. If it is stored, a later connection or subscription gets
-/// the newest one; after a restart of the relay perhaps again.
+/// the newest one; after a restart of the relay, or when a phone was lost without a word, perhaps
+/// again.
 ///
 /// Invariants:
 /// 1. A subscription is in the list of its app, and at its `place` among its channel's subscribers.
-/// 2. Nobody gets a broadcast twice, nor one older than the last: `last` only rises.
+/// 2. On one connection nobody gets a broadcast twice, nor one older than the last: `last` only
+///    rises there.
 /// 3. A broadcast goes out in ticks of `Limits.broadcastSlice` subscribers on at most
 ///    `Limits.broadcastWrites` connections, with other events in between. A new subscriber is
 ///    behind `rest`, and gets it if it is stored.
@@ -142,16 +144,28 @@ extension Shard {
 
   /// Sends a device the stored broadcasts of its channels, when it connects.
   mutating func sendStored(to device: DeviceNumber, into effects: inout [Effect]) {
-    guard subscriptions.count > 0 else { return }
+    for number in subscriptionNumbers(of: device) { sendStored(to: number, into: &effects) }
+  }
+
+  /// The phone was lost without a word: it may not have had what was sent to it, so what is stored
+  /// goes again.
+  mutating func doubtBroadcasts(of device: DeviceNumber) {
+    for number in subscriptionNumbers(of: device) { subscriptions[number].last = 0 }
+  }
+
+  private func subscriptionNumbers(of device: DeviceNumber) -> [SubscriptionNumber] {
+    guard subscriptions.count > 0 else { return [] }
+    var numbers: [SubscriptionNumber] = []
     var app = devices[device].firstApp
     while app.exists {
       var number = apps[app].firstSubscription
       while number.exists {
-        sendStored(to: number, into: &effects)
+        numbers.append(number)
         number = subscriptions[number].next
       }
       app = apps[app].next
     }
+    return numbers
   }
 
   /// Sends the first unfinished broadcast to some of its subscribers.

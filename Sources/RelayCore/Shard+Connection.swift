@@ -25,6 +25,7 @@ extension Shard {
   ) {
     if let older = devices[device].connection {
       effects.append(.close(older, .superseded))
+      doubtBroadcasts(of: device)
       end(older, device, into: &effects)
     }
     devices[device].phase = .live(connection)
@@ -132,6 +133,7 @@ extension Shard {
       sendHeld(of: device, .piggyback, with: .line(.keepAlive), .relay, into: &effects)
     case .questioned(let connection):
       effects.append(.close(connection, .keepAliveTimeout))
+      doubtBroadcasts(of: device)
       end(connection, device, into: &effects)
     }
   }

@@ -26,6 +26,28 @@ import Testing
     }
   }
 
+  /// Each for as long as it is let, beside an honest phone and provider.
+  @Test func whoHasWorkDoneForNothingIsSentAway() async throws {
+    try await RelayProcess.run(RelaySetup(plaintext: true)) { relay in
+      let phone = try await Phone(on: relay)
+      let push = Push(to: try await phone.register(), try await relay.providerToken())
+      try await phone.listen { lines in
+        try await lines.expect("hello", "empty")
+        let said = try await Program.run(
+          "python3", [Program.client("hostile.py"), relay.provider, "10", "--once"]
+        ).checked("hostile.py").split(separator: "\n")
+        #expect(said.count == 12)
+        // One that sends so many bytes for a frame is only slowed down.
+        for line in said where !line.hasPrefix("header lists") {
+          #expect(line.hasSuffix("sent away 1 times"), "\(line)")
+        }
+        let answer = try await relay.send(push)
+        #expect(answer.status == 200, "\(answer)")
+        try await lines.expect("visible 0 via direct")
+      }
+    }
+  }
+
   @Test func badLinesFromAPhoneGetAnErrorAndThenABye() async throws {
     try await RelayProcess.run { relay in
       let phone = try await Phone(on: relay)

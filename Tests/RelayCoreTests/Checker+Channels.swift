@@ -3,7 +3,7 @@ import Primitives
 @testable import RelayCore
 
 /// What phones are told of channels: a broadcast goes to every subscriber that is connected, to
-/// nobody else, to none twice, and after none that is newer.
+/// nobody else, on no connection twice, and after none that is newer.
 struct ChannelChecks {
   struct Subscription: Hashable {
     /// The app's registration.
@@ -120,6 +120,14 @@ extension Checker {
       channels.sent.atOnce += connections.count
     } else {
       channels.sent.stored += connections.count
+    }
+  }
+
+  /// The phone was lost without a word: what is stored goes again.
+  mutating func doubtBroadcasts(on connection: ConnectionID) {
+    guard let device = live[connection] else { return }
+    channels.last = channels.last.filter {
+      registrations[$0.key.registration].app.phone.credential.device != device
     }
   }
 

@@ -32,8 +32,9 @@ extension Checker {
       checkKeepAlive(connection)
     case .send(let connection, let delivery) where delivery.via == .resend:
       checkResend(connection, delivery)
-    case .close(let connection, _):
+    case .close(let connection, let reason):
       expect(live[connection] != nil, "closed twice: \(effect)")
+      if reason == .superseded || reason == .keepAliveTimeout { doubtBroadcasts(on: connection) }
       lose(connection)
     case .send(let connection, let delivery): send(connection, delivery)
     case .persist(let record): persist(record)

@@ -77,7 +77,12 @@ import Testing
     _ = fanOut(&fixture)
     let first = fixture.connect(early.phone)
     #expect(sent(first.effects) == [2: [first.connection]])
-    #expect(sent(fixture.connect(early.phone).effects).isEmpty)
+    _ = fixture.handle(.stream(first.connection, .disconnected))
+    let again = fixture.connect(early.phone)
+    #expect(sent(again.effects).isEmpty)
+    // It comes back without having said good-bye: the last one may have gone into the void.
+    let lost = fixture.connect(early.phone)
+    #expect(sent(lost.effects) == [2: [lost.connection]])
     let second = fixture.connect(late.phone)
     #expect(sent(second.effects).isEmpty)
     #expect(sent(subscribe(late, &fixture)) == [2: [second.connection]])

