@@ -1,6 +1,7 @@
 import AdminAPI
 import HTTPTypes
 import Hummingbird
+import HummingbirdCore
 import NIOCore
 import RelayCore
 import RelayServer
@@ -184,12 +185,15 @@ extension Request {
 
   /// A query parameter; nil when it is absent or empty.
   func parameter(_ name: String) -> String? {
-    uri.queryParameters[Substring(name)].map(String.init).flatMap { $0.isEmpty ? nil : $0 }
+    parameters(name).first
   }
 
   /// All query parameters of this name that are not empty.
   func parameters(_ name: String) -> [String] {
-    uri.queryParameters[values: Substring(name)].map(String.init).filter { !$0.isEmpty }
+    // As forms write it, a plus is a blank (WHATWG URL, "application/x-www-form-urlencoded"); most
+    // clients' libraries write queries so.
+    let plain = URI("/?" + (uri.query ?? "").replacing("+", with: "%20"))
+    return plain.queryParameters[values: Substring(name)].map(String.init).filter { !$0.isEmpty }
   }
 
   /// `limit`, from 1 to 500.

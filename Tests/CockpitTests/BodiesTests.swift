@@ -1,4 +1,5 @@
 import AdminAPI
+import Hummingbird
 import Primitives
 import RelayCore
 import RelayServer
@@ -11,6 +12,18 @@ import Testing
   private static let id = UniqueID(high: 1, low: 2)
   private static let topic = Topic("com.example.app")!
   private static let until = now + .hours(1)
+
+  /// As clients' libraries write a query.
+  @Test func aPlusInAQueryIsABlank() {
+    let path = "/v1/notifications?state=token+unregistered&text=1%2B1&many=a%20b&many=&many=c&none="
+    let request = Request(
+      head: HTTPRequest(method: .get, scheme: nil, authority: nil, path: path),
+      body: RequestBody(buffer: ByteBuffer()))
+    #expect(request.parameter("state") == "token unregistered")
+    #expect(request.parameter("text") == "1+1")
+    #expect(request.parameters("many") == ["a b", "c"])
+    #expect(request.parameter("none") == nil && request.parameter("absent") == nil)
+  }
 
   private func life(_ steps: [DeliveryStep]) throws -> Relay.Life {
     let first = DeliveryStep.received(

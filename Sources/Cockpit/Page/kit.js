@@ -65,7 +65,7 @@ export async function request(method, path, body, more = {}) {
 	throw Object.assign(new Error(message), { status, reason });
 }
 export const api = async (...call) => JSON.parse((await (await request(...call)).text()) || "null");
-export const get = (path, query = {}) => api("GET", `${path}?${new URLSearchParams(pairs(query).filter(([, value]) => value))}`.replace(/\?$/, "").replaceAll("+", "%20"));
+export const get = (path, query = {}) => api("GET", `${path}?${new URLSearchParams(pairs(query).filter(([, value]) => value))}`.replace(/\?$/, ""));
 // Requests as they were sent; none of a relay that keeps none.
 export const requestsOf = (query) => get("/v1/requests", query).then(({ requests }) => requests, () => []);
 let toastTimer;
