@@ -160,7 +160,7 @@ class PageTests(unittest.TestCase):
         expect(rows).to_have_count(3)
         self.assertEqual(self.problems, [])
         phone = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev&tool=nodes", width=390, height=800)
-        expect(phone.locator("#drawer tbody tr")).to_have_count(4)
+        expect(phone.locator("#drawer tbody tr")).to_have_count(3)
         wide = phone.evaluate("document.documentElement.scrollWidth")
         self.assertLessEqual(wide, 390)
 
