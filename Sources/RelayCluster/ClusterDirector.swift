@@ -409,7 +409,12 @@ extension ClusterDirector {
   /// Takes a node that is gone off the list; false when it has come back.
   package func forget(_ node: Membership.Key) async -> Bool {
     guard await journal.bucket.remove(node) else { return false }
-    await look()
+    // The next look sees it. One in between would run beside another, which might have read the
+    // bucket before and would take the node for a new one.
+    for _ in 0..<200 where self.node(node.stamp.node) != nil {
+      ticks.wake.yield()
+      try? await Task.sleep(for: .milliseconds(10))
+    }
     return true
   }
 

@@ -69,7 +69,7 @@ extension ClusterJournal {
   }
 
   private func askBytes(
-    _ node: UInt16, _ question: ClusterQuestion, within patience: Interval = .seconds(2)
+    _ node: UInt16, _ question: ClusterQuestion, within patience: Interval = Limits.hopAge
   ) async -> [UInt8]? {
     var writer = ByteWriter()
     writer.put(question)

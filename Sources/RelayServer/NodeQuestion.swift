@@ -25,7 +25,7 @@ struct NodeQuestion<Argument: BinaryCodable & Sendable, Answer: BinaryCodable & 
 
   init(
     _ number: UInt8, of device: (@Sendable (Argument) -> DeviceID)? = nil,
-    patience: Interval = .seconds(2),
+    patience: Interval = Limits.hopAge,
     _ answer: @escaping @Sendable (NodeView, Argument) async -> Answer?
   ) {
     (self.number, self.device, self.patience, self.answer) = (number, device, patience, answer)
@@ -160,7 +160,7 @@ enum NodeQuestions {
   }
 
   /// An order to a phone whose stream may be on this node.
-  static let order = NodeQuestion(22, patience: Limits.orderPatience + .seconds(2)) {
+  static let order = NodeQuestion(22, patience: Limits.orderPatience + Limits.hopAge) {
     (node, wish: Pair<DeviceID, [UInt8]?>) in await node.loops.order(wish.second, to: wish.first)
   }
 
