@@ -167,6 +167,12 @@ package final class HTTP2Session {
   /// Server: makes good for so many frames without effect, as time does.
   package func forgive(_ frames: Int) { state.pointee.makeGood(frames) }
 
+  /// Server: this request is refused because its sender has not shown who it is, which counts as
+  /// work for nothing.
+  package func chargeRefusal(_ id: StreamID) {
+    if let slot = state.pointee.slot(of: id) { state.pointee.chargeRefusal(slot: slot) }
+  }
+
   /// Why the connection ends, once it must.
   package var failure: HTTP2Error? { state.pointee.failure }
 

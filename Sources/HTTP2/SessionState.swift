@@ -181,6 +181,13 @@ struct SessionState {
     if idleWork > limits.maximumIdleWork { failure = failure ?? .flooded }
   }
 
+  /// Server: counts a request that is refused for who sent it. These alone do not end the
+  /// connection: a client with a wrong clock or key is slowed down, and reads why.
+  mutating func chargeRefusal(slot: Int) {
+    streams.slots[slot].flags.insert(.refused)
+    idleWork = max(idleWork, min(idleWork + 1, limits.maximumIdleWork * 3 / 4))
+  }
+
   mutating func makeGood(_ frames: Int) { idleWork = max(0, idleWork - frames) }
 
   mutating func nextStep(_ input: inout UnsafeRawBufferPointer) -> FrameReader.Step? {

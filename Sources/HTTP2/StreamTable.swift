@@ -20,6 +20,8 @@ struct StreamSlot {
     static let localEnded = Flags(rawValue: 1 << 9)
     /// Server: the peer has sent END_STREAM or RST_STREAM.
     static let remoteEnded = Flags(rawValue: 1 << 10)
+    /// Server: refused for who sent it, so its answer makes good for nothing.
+    static let refused = Flags(rawValue: 1 << 11)
   }
 
   var id: StreamID = 0

@@ -471,6 +471,7 @@ extension DeviceConnection {
         handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
       }
     }
+    if status >= 400, !hasFullStreams { handler.transport.http2.chargeRefusal(stream) }
     streams[stream] = .ending(since: handler.runner.clock.steady(handler.runner.now))
     handler.markDirty()
   }

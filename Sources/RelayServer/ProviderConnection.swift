@@ -310,12 +310,13 @@ extension ProviderConnection {
       outcome = .failure(error)
     }
     raiseStreamsIfAuthorized(handler)
-    if case .failure = outcome, !credentials.isAuthorized,
-      open.count + waiting.count >= Limits.refusedRequests
-    {
-      // Only the head was looked at, so the request may safely be sent again.
-      handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.refusedStream)
-      return
+    if case .failure = outcome, !credentials.isAuthorized {
+      handler.transport.http2.chargeRefusal(stream)
+      if open.count + waiting.count >= Limits.refusedRequests {
+        // Only the head was looked at, so the request may safely be sent again.
+        handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.refusedStream)
+        return
+      }
     }
     let received = handler.runner.clock.steady(now)
     switch outcome {

@@ -19,12 +19,15 @@ struct Phone: Sendable {
   private var credentials: [String] { ["-H", "authorization: bearer \(secret)"] }
 
   /// Enrols.
-  init(on relay: RelayProcess) async throws {
+  ///
+  /// - Parameter enrolmentKey: needed in production only.
+  init(on relay: RelayProcess, enrolmentKey: String? = nil) async throws {
     struct Enrolled: Decodable {
       var device: String
       var secret: String
     }
-    let answer = try await relay.curl(relay.deviceURL + "/v1/devices", ["-X", "POST"])
+    let key = enrolmentKey.map { ["-H", "authorization: bearer \($0)"] } ?? []
+    let answer = try await relay.curl(relay.deviceURL + "/v1/devices", ["-X", "POST"] + key)
     try #require(answer.status == 201, "\(answer)")
     let enrolled = try JSONDecoder().decode(Enrolled.self, from: Data(answer.body.utf8))
     self.relay = relay

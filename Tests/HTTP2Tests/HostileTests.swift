@@ -89,6 +89,27 @@ import Testing
     #expect(server.failure == .flooded && wasTiresome, "\(String(describing: server.failure))")
   }
 
+  /// A client with a wrong key is read more slowly, and goes on being told why.
+  @Test func refusalsSlowDownAndDoNotEnd() throws {
+    let server = try End(.server)
+    var client = RawClient()
+    func ask(_ number: Int, isRefused: Bool) throws {
+      let stream = number * 2 + 1
+      client.headers(stream: stream, validRequest)
+      server.receive(client.take())
+      if isRefused { server.session.chargeRefusal(StreamID(stream)) }
+      try server.session.respond(to: StreamID(stream), head("403"), endStream: true)
+      _ = server.output()
+    }
+    for number in 0..<4_900 { try ask(number, isRefused: true) }
+    #expect(!server.session.isTiresome)
+    for number in 4_900..<30_000 { try ask(number, isRefused: true) }
+    #expect(server.failure == nil && server.session.isTiresome)
+    // With the right key it is as good as new.
+    for number in 30_000..<30_300 { try ask(number, isRefused: false) }
+    #expect(!server.session.isTiresome)
+  }
+
   /// The same for days, with honest work between it or slowly enough, is nobody's crime.
   @Test func honestWorkMakesGood() throws {
     let server = try End(.server)

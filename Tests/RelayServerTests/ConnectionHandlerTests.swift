@@ -217,8 +217,8 @@ import Transport
     let greedy = try scene.connect(provider: isProvider)
     let honest = try scene.connect(provider: isProvider)
     try honest.exchange()
-    // As many as may be refused before a connection is made to wait.
-    let count = HTTP2Configuration().maximumIdleWork / 2
+    // As many as may be refused before a connection is made to wait; SETTINGS counts as one.
+    let count = HTTP2Configuration().maximumIdleWork / 2 - 1
     try greedy.send(opens(count))
     var refused = greedy.arrivedResets
     #expect(refused > 0 && refused <= Limits.turnRequests)

@@ -89,7 +89,8 @@ private func constants(in text: String) -> [String] {
   private static func documents() throws -> [Document] {
     let inDocs = Repository.names(in: "docs").filter { $0.hasSuffix(".md") }.map { "docs/\($0)" }
     let others = [
-      "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Docker/README.md", "payloads/README.md",
+      "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "Docker/README.md",
+      "payloads/README.md",
       "benchmarks/README.md",
     ]
     return try (others.filter(Repository.exists) + inDocs)
