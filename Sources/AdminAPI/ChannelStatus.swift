@@ -16,12 +16,14 @@ package struct ChannelList: Codable, Sendable {
     package var delivered: Int
     package var subscribers: Int
 
-    package init(_ channel: ChannelRegistry.Channel, subscribers: Int, delivered: Int) {
+    package init(
+      _ channel: ChannelRegistry.Channel, published: Int, delivered: Int, subscribers: Int
+    ) {
       self.channel = channel.id.description
       app = channel.bundle.description
       storagePolicy = Int(channel.policy.rawValue)
       createdAt = channel.createdAt.milliseconds
-      published = channel.published
+      self.published = published
       self.delivered = delivered
       self.subscribers = subscribers
     }

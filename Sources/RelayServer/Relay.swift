@@ -59,7 +59,12 @@ package final class Relay: Service {
     descriptors = Descriptors(logger)
     var settings = try ServerSettings(configuration, onLife: onLife)
     settings.findLife = { [inbox] in await inbox.life(of: $0).value }
-    if configuration.channels != nil { settings.channels = Channels(inbox) }
+    // Phones and providers of every node of a cluster reach channels that others manage.
+    let isNode = configuration.store == .jetstream
+    if configuration.channels != nil || isNode {
+      settings.channels = Channels(
+        inbox, limit: isNode ? Limits.channelsInCluster : Limits.channels)
+    }
     self.settings = settings
     recordings = Recordings(state: configuration.state, inbox: inbox, logger: logger)
     feeds = FeedHolder(inbox)

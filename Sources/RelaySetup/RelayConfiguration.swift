@@ -343,9 +343,6 @@ package struct RelayConfiguration: Equatable, Sendable {
     guard natsCertificate.isEmpty == natsKey.isEmpty else {
       throw fail("natsKey", "natsCertificate and natsKey go together")
     }
-    guard channels == nil else {
-      throw fail("channels", "a cluster has no broadcast channels: channels needs another store")
-    }
     guard lease >= .seconds(1) else { throw fail("lease", "lease must be 1 second or more") }
     guard clock == .system else {
       throw fail("clock", "clock virtual needs store sqlite or memory")
