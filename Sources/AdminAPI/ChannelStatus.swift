@@ -8,6 +8,8 @@ package struct ChannelList: Codable, Sendable {
     package var channel: String
     /// The bundle id.
     package var app: String
+    /// Missing for one of both services.
+    package var environment: ProviderEnvironment?
     package var storagePolicy: Int
     /// UNIX milliseconds.
     package var createdAt: Int64
@@ -21,6 +23,7 @@ package struct ChannelList: Codable, Sendable {
     ) {
       self.channel = channel.id.description
       app = channel.bundle.description
+      environment = channel.id.environment
       storagePolicy = Int(channel.policy.rawValue)
       createdAt = channel.createdAt.milliseconds
       self.published = published

@@ -12,6 +12,8 @@ package actor Channels {
   struct Request: Sendable {
     var wish: ChannelWish
     var bundle: Topic
+    /// The service that was asked; nil for both.
+    var environment: ProviderEnvironment?
     /// Of a new channel.
     var newID: ChannelID
     /// Of a broadcast.
@@ -81,14 +83,15 @@ package actor Channels {
       switch request.wish {
       case .create(let policy): return try await create(policy, request)
       case .read(let id):
-        let channel = try registry.channel(id, of: request.bundle)
+        let channel = try registry.channel(id, of: request.bundle, in: request.environment)
         let policy = channel.policy.rawValue
         return ChannelAnswer(
           status: 200,
           body: #"{"message-storage-policy":\#(policy),"push-type":"LiveActivity"}"#)
-      case .delete(let id): return try await delete(id, of: request.bundle)
+      case .delete(let id): return try await delete(id, request)
       case .list:
-        let ids = registry.channels(of: request.bundle).map { "\"\($0.id)\"" }
+        let ids = registry.channels(of: request.bundle, in: request.environment)
+          .map { "\"\($0.id)\"" }
         return ChannelAnswer(status: 200, body: #"{"channels":[\#(ids.joined(separator: ","))]}"#)
       case .publish(let id, let draft): return try await publish(draft, on: id, request)
       }
@@ -111,9 +114,9 @@ package actor Channels {
   }
 
   private func delete(
-    _ id: ChannelID, of bundle: Topic
+    _ id: ChannelID, _ request: Request
   ) async throws(ChannelRefusal) -> ChannelAnswer {
-    _ = try registry.channel(id, of: bundle)
+    _ = try registry.channel(id, of: request.bundle, in: request.environment)
     do {
       try await inbox.journal?.removeChannel(id)
     } catch {
@@ -128,7 +131,8 @@ package actor Channels {
     _ draft: BroadcastDraft, on id: ChannelID, _ request: Request
   ) async throws(ChannelRefusal) -> ChannelAnswer {
     var broadcast = try registry.publish(
-      draft, on: id, of: request.bundle, request.uniqueID, at: request.now)
+      draft, on: id, of: request.bundle, in: request.environment, request.uniqueID,
+      at: request.now)
     if let journal = inbox.journal {
       let number: UInt64?
       do {
