@@ -8,6 +8,8 @@ package struct ChannelList: Codable, Sendable {
     package var channel: String
     /// The bundle id.
     package var app: String
+    /// Missing for one of both services.
+    package var environment: ProviderEnvironment?
     package var storagePolicy: Int
     /// UNIX milliseconds.
     package var createdAt: Int64
@@ -16,12 +18,15 @@ package struct ChannelList: Codable, Sendable {
     package var delivered: Int
     package var subscribers: Int
 
-    package init(_ channel: ChannelRegistry.Channel, subscribers: Int, delivered: Int) {
+    package init(
+      _ channel: ChannelRegistry.Channel, published: Int, delivered: Int, subscribers: Int
+    ) {
       self.channel = channel.id.description
       app = channel.bundle.description
+      environment = channel.id.environment
       storagePolicy = Int(channel.policy.rawValue)
       createdAt = channel.createdAt.milliseconds
-      published = channel.published
+      self.published = published
       self.delivered = delivered
       self.subscribers = subscribers
     }

@@ -58,7 +58,8 @@ struct DeviceRoutes {
         }
         return topic
       }
-      return try Response(json: await relay.channels(of: app, limit: try request.limit()))
+      let found = await relay.channels(of: app, limit: try request.limit())
+      return try Response(json: Lacking(found.value, found.missing))
     }
     router.get("/v1/policy") { _, _ in try Response(json: PolicyStatus(await relay.policy())) }
     router.put("/v1/policy") { request, _ in

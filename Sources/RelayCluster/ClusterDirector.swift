@@ -1,5 +1,5 @@
 package import Primitives
-import RelayCore
+package import RelayCore
 import RelayRecording
 import RelayStore
 
@@ -14,6 +14,8 @@ package protocol ClusterDelegate: Sendable {
   func unload(_ stripe: Int) async
   /// Applies the settings that have changed; the others are nil.
   func adopt(_ settings: SharedSettings) async
+  /// Hands a broadcast of another node that is not stored to the loops.
+  func publish(_ broadcast: Broadcast)
   /// Receives a message for a loop, on one of the connection's threads.
   func receive(_ hop: [UInt8], forLoop loop: Int)
   /// The connection to the other nodes is back; messages on it may be lost.
@@ -41,6 +43,8 @@ package actor ClusterDirector {
   private var moving: Task<Void, Never>?
   private var lastMove = 0
   private var settings = SharedSettings()
+  /// Of the last channel's place that a look has found.
+  private var channelRevision: UInt64 = 0
   private var routes: [StripeRoute] = []
   /// True once the loops know a node for each stripe.
   private var isFollowed = false
@@ -136,6 +140,8 @@ package actor ClusterDirector {
     case .owned(let tokens): writer.put(await journal.onQueue { $0.owned(tokens) })
     case .relay(let question): return await delegate.answer(question)
     case .knows(let number): writer.put(knows(number))
+    case .place(let place): await delegate.adopt(SharedSettings(channels: [place]))
+    case .broadcast(let broadcast): delegate.publish(broadcast)
     case nil: break
     }
     return writer.bytes
@@ -184,7 +190,7 @@ package actor ClusterDirector {
     let lease = journal.port.lease
     if lease.number != lastLease { onNotice(.lapsed) }
     lastLease = lease.number
-    guard let sight = await journal.bucket.look() else { return }
+    guard let sight = await journal.bucket.look(channelsAfter: channelRevision) else { return }
     membership.observe(
       sight.nodes.filter { $0.stamp.run != journal.run }, at: ClusterJournal.clock,
       wall: journal.configuration.now())
@@ -197,6 +203,7 @@ package actor ClusterDirector {
     for node in membership.overdue(at: ClusterJournal.clock, me: report.number) {
       _ = await journal.bucket.remove(node)
     }
+    channelRevision = sight.settings.channels.last?.revision ?? channelRevision
     let changed = settings.follow(sight.settings)
     if changed != SharedSettings() { await delegate.adopt(changed) }
     await forgetOffers()

@@ -41,6 +41,7 @@ package struct ClusterImport {
     var sorter = try sorted(journal)
     let commons = try journal.commons()
     sorter.counts.providerKeys = commons.providerKeys.count
+    sorter.counts.channels = commons.channels.count
     try await begin()
     // New listings come behind all older ones.
     let last = try await EngineStream.contents(client).last
@@ -101,6 +102,9 @@ package struct ClusterImport {
     }
     for (reader, position) in commons.cursors {
       try await bucket.set(.cursor(reader: reader), to: position)
+    }
+    for (number, stored) in zip(0...UInt16.max, commons.channels) {
+      try await bucket.set(.channel(number), to: ChannelPlace(number: number, stored: stored))
     }
   }
 

@@ -43,6 +43,8 @@ package struct SharedSettings: Hashable, Sendable {
   /// PEM of the authorities that sign providers' certificates.
   package var authorities: String?
   package var names: [DeviceName]?
+  /// Only those that have changed.
+  package var channels: [ChannelPlace] = []
 
   /// Adopts changed settings and returns them.
   mutating func follow(_ found: SharedSettings) -> SharedSettings {
@@ -112,21 +114,6 @@ extension ClusterJournal {
 
   package func deviceNames() async throws(StoreError) -> [DeviceID: String] {
     DeviceName.dictionary(try await bucket.value(of: .names) ?? [])
-  }
-
-  /// A cluster has no channels: `channels` is refused in its configuration.
-  package func add(_ channel: ChannelRegistry.Channel) async throws(StoreError) {
-    throw Self.noChannels
-  }
-
-  package func removeChannel(_ id: ChannelID) async throws(StoreError) { throw Self.noChannels }
-
-  package func store(_ broadcast: Broadcast) async throws(StoreError) { throw Self.noChannels }
-
-  package func channels() async throws(StoreError) -> [StoredChannel] { [] }
-
-  private static var noChannels: StoreError {
-    .engineRefuses(reason: "a cluster has no broadcast channels")
   }
 
   package func providerKeys() async throws(StoreError) -> [StoredProviderKey] {

@@ -54,6 +54,11 @@ extension ClusterJournal {
     return bytes.isEmpty || (try? reader.read(Bool.self)) == true
   }
 
+  /// Each task ends when its node knows it, or has not answered in time.
+  func tellOthers(_ news: ClusterQuestion) -> [Task<Void, Never>] {
+    peerNumbers.map { node in Task { _ = await askBytes(node, news) } }
+  }
+
   private func askAll<Answer: BinaryCodable>(
     _ question: ClusterQuestion
   ) async throws(StoreError) -> [Answer] {

@@ -83,6 +83,7 @@ package final class ClusterJournal: DurableJournal {
     var claims: [Int: CheckedContinuation<Bool, Never>] = [:]
     var onLost: (@Sendable (_ stripe: Int, _ to: Stamp?) -> Void)?
     var peers = Peers()
+    var channels = ChannelPlaces()
     /// The earliest wake-up scheduled.
     var wakeAt = Instant.never
     var trouble: JournalNode.Trouble?

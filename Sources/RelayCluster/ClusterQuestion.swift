@@ -13,6 +13,10 @@ enum ClusterQuestion: Hashable, Sendable {
   case relay([UInt8])
   /// Do the loops know the node of this number?
   case knows(UInt16)
+  /// No question, as the next: a channel's place was written.
+  case place(ChannelPlace)
+  /// A broadcast that is not stored.
+  case broadcast(Broadcast)
 }
 
 /// Part of the listing of unregistered tokens, complete up to `end`.
@@ -28,6 +32,8 @@ extension ClusterQuestion: BinaryCodable {
     case .owned(let tokens): writer.put(tag: 2, tokens)
     case .relay(let question): writer.put(tag: 3, question)
     case .knows(let number): writer.put(tag: 4, number)
+    case .place(let place): writer.put(tag: 5, place)
+    case .broadcast(let broadcast): writer.put(tag: 6, broadcast)
     }
   }
 
@@ -37,6 +43,8 @@ extension ClusterQuestion: BinaryCodable {
     case 2: self = .owned(try reader.read())
     case 3: self = .relay(try reader.read())
     case 4: self = .knows(try reader.read())
+    case 5: self = .place(try reader.read())
+    case 6: self = .broadcast(try reader.read())
     default: throw reader.invalid(Self.self)
     }
   }

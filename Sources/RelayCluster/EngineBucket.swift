@@ -19,6 +19,8 @@ struct EngineBucket: Sendable {
     static let providerKeys = Key(subject: "$KV.pushrelay.common.keys")
     static let authorities = Key(subject: "$KV.pushrelay.common.authorities")
     static let names = Key(subject: "$KV.pushrelay.common.names")
+    /// Marks of broadcasts that are not stored.
+    static let marks = Key(subject: "$KV.pushrelay.marks")
     /// The unfinished import; 0 when none.
     static let importing = Key(subject: "$KV.pushrelay.importing")
 
@@ -31,6 +33,8 @@ struct EngineBucket: Sendable {
     }
 
     static func drain(node: String) -> Key { Key(subject: drains + node) }
+
+    static func channel(_ place: UInt16) -> Key { Key(subject: "\(channels)\(place)") }
   }
 
   struct Sight: Sendable {
@@ -43,16 +47,22 @@ struct EngineBucket: Sendable {
   private static let leases = "$KV.pushrelay.lease."
   private static let drains = "$KV.pushrelay.drain."
   private static let cursors = "$KV.pushrelay.cursor."
+  private static let channels = "$KV.pushrelay.channel."
   private static let form: UInt8 = 1
 
-  /// Reads what nodes need to know of each other, in one question; nil when no answer comes.
-  func look() async -> Sight? {
+  /// Reads what nodes need to know of each other, in one question, and in another one which
+  /// channels have changed since a revision; nil when no answer comes.
+  func look(channelsAfter revision: UInt64? = nil) async -> Sight? {
     let question =
       #"{"multi_last":["\#(Self.leases)*","$KV.pushrelay.common.*","\#(Self.drains)*"]}"#
     guard
       let messages = await client.some(of: EngineStream.bucket, question, within: .seconds(1))
     else { return nil }
     var sight = Sight()
+    if let revision {
+      guard let places = await channels(after: revision) else { return nil }
+      sight.settings.channels = places
+    }
     for message in messages where !message.body.isEmpty {
       guard let subject = message.headers["Nats-Subject"] else { continue }
       switch subject {
@@ -98,6 +108,37 @@ struct EngineBucket: Sendable {
     // A node of another version is at work.
     return .init(
       revision: revision, stamp: Stamp(node: String(name), run: 0), report: .unreadable)
+  }
+
+  // MARK: Channels
+
+  func channels() async throws(StoreError) -> [ChannelPlace] {
+    try await EngineClient.patiently("it does not say which channels there are") {
+      await channels(after: 0)
+    }
+  }
+
+  /// The places that were written behind a revision, in order; nil when no answer comes.
+  private func channels(after revision: UInt64) async -> [ChannelPlace]? {
+    var (places, last): ([ChannelPlace], UInt64) = ([], revision)
+    while true {
+      let question = EngineClient.next(Self.channels + "*", last + 1)
+      let more = await client.some(of: EngineStream.bucket, question, within: .seconds(1))
+      guard let more else { return nil }
+      guard !more.isEmpty else { return places }
+      for message in more {
+        last = message.sequence ?? last
+        let place: ChannelPlace? = Self.value(message.body)
+        if let place { places.append(place.written(at: last)) }
+      }
+    }
+  }
+
+  /// A revision behind all earlier ones.
+  func mark() async throws(StoreError) -> UInt64 {
+    try await EngineClient.patiently(
+      "it does not take the mark of a broadcast", tries: Self.hastyTries
+    ) { await client.ask(Key.marks.subject, within: .seconds(1))?.first?.storedSequence }
   }
 
   // MARK: Values
@@ -149,20 +190,28 @@ struct EngineBucket: Sendable {
   @discardableResult
   func change<Value: BinaryCodable>(
     _ key: Key, _ make: (Value?) -> Value?
-  ) async throws(StoreError) -> Value? {
+  ) async throws(StoreError) -> Value? { try await changed(key, make).value }
+
+  /// Of what a client waits for: it hears soon that the engine is away.
+  static let hastyTries = 3
+
+  /// As `change`; with the revision of the value, 0 for none.
+  func changed<Value: BinaryCodable>(
+    _ key: Key, tries: Int = EngineClient.patientTries, _ make: (Value?) -> Value?
+  ) async throws(StoreError) -> (value: Value?, revision: UInt64) {
     let refusal = "it does not take a change of \(key.subject)"
-    return try await EngineClient.patiently(refusal, pause: .milliseconds(20)) {
-      () async throws(StoreError) -> Value?? in
-      let last = try await client.last(EngineStream.bucket, key.subject)
+    return try await EngineClient.patiently(refusal, tries: tries, pause: .milliseconds(20)) {
+      () async throws(StoreError) -> (value: Value?, revision: UInt64)? in
+      let last = try await client.last(EngineStream.bucket, key.subject, tries: tries)
       let old: Value? = try Self.value(last.body, of: key)
-      guard let new = make(old) else { return .some(old) }
+      guard let new = make(old) else { return (old, last.sequence) }
       var writer = ByteWriter()
       writer.put(byte: Self.form)
       writer.put(new)
       let answer = await client.ask(
         key.subject, writer.bytes, after: last.sequence, within: .seconds(1))
       // Another node was faster, or the answer was lost: then the next read finds the new value.
-      return answer?.first?.storedSequence == nil ? nil : .some(new)
+      return (answer?.first?.storedSequence).map { (new, $0) }
     }
   }
 

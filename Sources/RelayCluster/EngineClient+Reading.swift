@@ -47,8 +47,10 @@ extension EngineClient {
     }
   }
 
-  func last(_ stream: String, _ subject: String) async throws(StoreError) -> Last {
-    try await Self.patiently("it does not say what is last on \(subject)") {
+  func last(
+    _ stream: String, _ subject: String, tries: Int = patientTries
+  ) async throws(StoreError) -> Last {
+    try await Self.patiently("it does not say what is last on \(subject)", tries: tries) {
       await withCheckedContinuation { continuation in
         last(stream, subject) { continuation.resume(returning: $0) }
       }
@@ -69,10 +71,12 @@ extension EngineClient {
     of stream: String, _ subject: String, from first: UInt64
   ) async throws(StoreError) -> [NATSMessage] {
     try await Self.patiently("it does not say what is on \(subject)") {
-      await some(
-        of: stream,
-        #"{"seq":\#(first),"next_by_subj":"\#(subject)","batch":1000,"max_bytes":8388608}"#)
+      await some(of: stream, Self.next(subject, first))
     }
+  }
+
+  static func next(_ subject: String, _ first: UInt64) -> String {
+    #"{"seq":\#(first),"next_by_subj":"\#(subject)","batch":1000,"max_bytes":8388608}"#
   }
 
   /// Reads a stripe from a sequence on, as much as one question gives; returns the last sequence

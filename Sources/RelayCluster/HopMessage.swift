@@ -94,11 +94,13 @@ extension HopItem: BinaryCodable {
 }
 
 extension Effect {
-  /// True for effects on a stream, which another node may perform.
+  /// True for effects on streams, which another node may perform.
   package var mayHop: Bool {
     switch self {
-    case .respond, .answer, .hello, .send, .sendEmpty, .sendKeepAlive, .checkQueue, .close: true
-    case .sendBroadcast, .persist, .forget, .tell, .log: false
+    case .respond, .answer, .hello, .send, .sendBroadcast, .sendEmpty, .sendKeepAlive, .checkQueue,
+      .close:
+      true
+    case .persist, .forget, .tell, .log: false
     }
   }
 }

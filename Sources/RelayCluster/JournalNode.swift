@@ -120,6 +120,11 @@ package struct JournalNode: Sendable {
     perform(effects, stripe)
   }
 
+  /// A channel is gone, and with it its subscriptions.
+  mutating func forget(_ channel: ChannelID) {
+    for stripe in stripes.indices { stripes[stripe]?.contents.state.forget(channel) }
+  }
+
   /// Stops writing to a stripe; refuses what is not written.
   package mutating func release(_ stripe: Int) {
     if let effects = stripes[stripe]?.abandon() { perform(effects, stripe) }

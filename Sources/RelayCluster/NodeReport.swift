@@ -23,7 +23,7 @@ package struct NodeReport: Hashable, Sendable {
   }
 
   /// Version of nodes' messages: nodes of different forms do not exchange hops.
-  package static let form: UInt16 = 4
+  package static let form: UInt16 = 5
 
   /// 0 when the report is unreadable and its holdings are unknown.
   package var form = Self.form

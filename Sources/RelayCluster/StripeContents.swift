@@ -2,7 +2,7 @@ package import RelayRecording
 
 /// A stripe's state, made by its messages in order.
 package struct StripeContents: Sendable {
-  package private(set) var state: StripeState
+  package var state: StripeState
   package var highest: UInt64 = 0
   /// A snapshot being read. It counts once complete: only then is what it replaces purged.
   private var draft: (state: StripeState, first: UInt64, parts: UInt32, bytes: Int)?

@@ -35,7 +35,7 @@ package struct StripeMessage: Hashable, Sendable {
     package var writtenAt: Instant
   }
 
-  static let form: UInt8 = 3
+  static let form: UInt8 = 4
   /// Added by the engine to each message: subject, headers, its own data.
   static let overheadBytes = 160
 

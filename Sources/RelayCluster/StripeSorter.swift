@@ -36,8 +36,7 @@ package struct StripeSorter {
         if owners[token] == nil { owners[token] = device }
       }
       place(record)
-    case .spent: place(record)
-    case .subscription: break  // A cluster has no channels.
+    case .spent, .subscription: place(record)
     case .alias(let own):
       // A grant that no registration confirms does not count, as at a single relay's start.
       guard registered.contains(own) else { return }

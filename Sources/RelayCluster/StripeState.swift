@@ -36,6 +36,7 @@ package struct StripeState: Sendable {
   private var apps: [BudgetKey: StoredApp] = [:]
   /// Used budgets, those of removed apps included.
   private var budgets: [BudgetKey: RateLimit.State] = [:]
+  private var subscriptions: [BudgetKey: Set<ChannelID>] = [:]
   private var aliases: [DeviceToken: OwnToken] = [:]
   private var notifications: [UInt64: StoredNotification] = [:]
   /// Those that arrived over an alias, by token.
@@ -94,6 +95,7 @@ package struct StripeState: Sendable {
       if let older, older != token {
         // The app registered another token; the old one is dead from now on.
         ownTokens.remove(older)
+        subscriptions[key] = nil
         forgetForwarded(older, to: device)
         list(FeedbackItem(position: position, token: older, topic: topic, at: writtenAt))
       }
@@ -106,6 +108,7 @@ package struct StripeState: Sendable {
     case .unregistered(let device, let topic, let token, let at):
       let key = BudgetKey(device: device, topic: topic)
       if apps[key]?.token == token { apps[key] = nil }
+      subscriptions[key] = nil
       ownTokens.remove(token)
       forgetForwarded(token, to: device)
       list(FeedbackItem(position: position, token: token, topic: topic, at: at))
@@ -115,7 +118,10 @@ package struct StripeState: Sendable {
     case .forgotten(let device):
       devices[device] = nil
       budgets = budgets.filter { $0.key.device != device }
-    case .subscribed, .unsubscribed: break  // A cluster has no channels.
+    case .subscribed(let device, let topic, let channel):
+      subscriptions[BudgetKey(device: device, topic: topic), default: []].insert(channel)
+    case .unsubscribed(let device, let topic, let channel):
+      unsubscribe(BudgetKey(device: device, topic: topic), channel)
     case .spent(let device, let topic, let app, let all):
       set(app, BudgetKey(device: device, topic: topic))
       devices[device]?.budget = all
@@ -133,7 +139,8 @@ package struct StripeState: Sendable {
       if isOwn { ownTokens.insert(token) }
     case .spent(let device, let topic, let budget):
       set(budget, BudgetKey(device: device, topic: topic))
-    case .subscription: break  // A cluster has no channels.
+    case .subscription(let device, let topic, let channel):
+      subscriptions[BudgetKey(device: device, topic: topic), default: []].insert(channel)
     case .alias(let own): aliases[own.token] = own
     case .gone: break  // Those are `listed`, with their places.
     case .notification(let notification, let sequence, let moment):
@@ -147,13 +154,29 @@ package struct StripeState: Sendable {
     budgets[key] = budget == RateLimit.State() ? nil : budget
   }
 
-  /// Apps with what they have used, and the usage of removed ones.
+  private mutating func unsubscribe(_ key: BudgetKey, _ channel: ChannelID) {
+    subscriptions[key]?.remove(channel)
+    if subscriptions[key]?.isEmpty == true { subscriptions[key] = nil }
+  }
+
+  /// Removes the subscriptions to a channel that is gone. No message says so: a node that reads
+  /// earlier ones looks whether their channels are there.
+  mutating func forget(_ channel: ChannelID) {
+    for key in subscriptions.filter({ $0.value.contains(channel) }).keys {
+      unsubscribe(key, channel)
+    }
+  }
+
+  /// Apps with what they have used and their channels, and the usage of removed ones.
   private func replayApps(_ item: (RestoredRecord) -> Void) {
     for (key, app) in apps {
       item(
         .app(
           key.device, key.topic, app.token, isOwn: app.isOwn,
           budget: budgets[key] ?? RateLimit.State()))
+      for channel in subscriptions[key] ?? [] {
+        item(.subscription(key.device, key.topic, channel))
+      }
     }
     for (key, budget) in budgets where apps[key] == nil {
       item(.spent(key.device, key.topic, budget))

@@ -74,7 +74,7 @@ package struct StripeWriter: Sendable {
   private let configuration: Configuration
   private var stamp: Stamp
   package private(set) var subject: SubjectWriter
-  package private(set) var contents: StripeContents
+  package var contents: StripeContents
   /// True once the engine has stored a message: until then another node may own the stripe.
   package private(set) var isOurs = false
   /// In order of arrival; nil where no longer needed, but never at the front.

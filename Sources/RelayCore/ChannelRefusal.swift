@@ -30,7 +30,8 @@ package enum ChannelRefusal: CaseIterable, Error, Sendable {
     case .cannotCreateChannelConfig:
       (
         400, "CannotCreateChannelConfig",
-        "the app has \(Limits.channelsPerApp) channels, or the relay \(Limits.channels)"
+        "the app has \(Limits.channelsPerApp) channels, the relay \(Limits.channels), or the "
+          + "cluster \(Limits.channelsInCluster)"
       )
     case .badExpirationDate:
       (

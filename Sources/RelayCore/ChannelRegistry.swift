@@ -36,9 +36,12 @@ package struct ChannelRegistry: Sendable {
 
   package subscript(id: ChannelID) -> Channel? { channels[id] }
 
-  /// Oldest first; nil for all apps.
-  package func channels(of bundle: Topic?) -> [Channel] {
-    channels.values.filter { bundle == nil || $0.bundle == bundle }
+  /// Oldest first; nil for all apps, and for both services.
+  package func channels(
+    of bundle: Topic?, in environment: ProviderEnvironment? = nil
+  ) -> [Channel] {
+    channels.values
+      .filter { (bundle == nil || $0.bundle == bundle) && $0.id.isThere(for: environment) }
       .sorted { ($0.createdAt, $0.id) < ($1.createdAt, $1.id) }
   }
 
@@ -65,9 +68,9 @@ package struct ChannelRegistry: Sendable {
   }
 
   package func channel(
-    _ id: ChannelID, of bundle: Topic
+    _ id: ChannelID, of bundle: Topic, in environment: ProviderEnvironment? = nil
   ) throws(ChannelRefusal) -> Channel {
-    guard let channel = channels[id], channel.bundle == bundle else {
+    guard let channel = channels[id], channel.bundle == bundle, id.isThere(for: environment) else {
       throw .channelNotRegistered
     }
     return channel
@@ -82,10 +85,10 @@ package struct ChannelRegistry: Sendable {
   /// Makes a broadcast of a draft. One that is stored lasts for its expiration, and no longer than
   /// `Limits.broadcastStorage`.
   package mutating func publish(
-    _ draft: BroadcastDraft, on id: ChannelID, of bundle: Topic, _ uniqueID: UniqueID,
-    at now: Instant
+    _ draft: BroadcastDraft, on id: ChannelID, of bundle: Topic,
+    in environment: ProviderEnvironment? = nil, _ uniqueID: UniqueID, at now: Instant
   ) throws(ChannelRefusal) -> Broadcast {
-    let channel = try channel(id, of: bundle)
+    let channel = try channel(id, of: bundle, in: environment)
     guard channel.policy == .mostRecent || draft.expirationSeconds == 0 else {
       throw .badExpirationDate
     }

@@ -54,9 +54,11 @@ package enum Limits {
   package static let clockDifference = Interval.seconds(1)
   /// Apps of one shard whose held silent pushes are reviewed in one step after a policy change.
   package static let reviewedApps = 1024
-  /// Channels of an app (Apple, "Sending channel management requests to APNs"), and of a relay.
+  /// Channels of an app (Apple, "Sending channel management requests to APNs"), of a relay, and of
+  /// a cluster.
   package static let channelsPerApp = 10_000
   package static let channels = 50_000
+  package static let channelsInCluster = 10_000
   /// Bytes of a broadcast's payload, and how long one is stored (same page).
   package static let broadcastPayloadBytes = 5120
   package static let broadcastStorage = Interval.hours(8)

@@ -19,7 +19,7 @@ package enum ProviderEnvironment: String, Sendable, CaseIterable, Codable, Compa
 
   package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
-  /// The first four bytes of tokens that belong to it.
+  /// The first four bytes of tokens and channels that belong to it.
   fileprivate var tag: UInt64 {
     switch self {
     case .sandbox: 0x5341_4E44  // SAND
@@ -45,5 +45,23 @@ extension DeviceToken {
   ) {
     let first = environment.map { $0.tag << 32 | random.0 & 0xFFFF_FFFF } ?? random.0
     self.init(random: (first, random.1, random.2), routingKey: routingKey)
+  }
+}
+
+extension ChannelID {
+  /// The service that a channel belongs to, said as by a token; nil for both.
+  package var environment: ProviderEnvironment? {
+    ProviderEnvironment.allCases.first { $0.tag == high >> 32 }
+  }
+
+  package init(random: (UInt64, UInt64), for environment: ProviderEnvironment?) {
+    self.init(
+      high: environment.map { $0.tag << 32 | random.0 & 0xFFFF_FFFF } ?? random.0, low: random.1)
+  }
+
+  /// Whether it is there for an app or a listener of this service; nil is both.
+  package func isThere(for environment: ProviderEnvironment?) -> Bool {
+    guard let environment, let own = self.environment else { return true }
+    return environment == own
   }
 }

@@ -89,6 +89,7 @@ extension Shard {
   ) {
     func refuse(_ refusal: DeviceRefusal) { effects.append(.answer(request, .refused(refusal))) }
     guard let app = appNumber(of: device, topic) else { return refuse(.unknownApp) }
+    guard channel.isThere(for: apps[app].token.environment) else { return refuse(.unknownChannel) }
     let id = devices[device].id
     if let known = subscription(of: app, channel) {
       let isSafe = !isPending(subscriptions[known].registration)

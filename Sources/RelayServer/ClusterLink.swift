@@ -48,6 +48,8 @@ final class ClusterLink: ClusterDelegate {
 
   func adopt(_ settings: SharedSettings) async { await onSettings(settings) }
 
+  func publish(_ broadcast: Broadcast) { loops.administer(.broadcast(.published(broadcast))) }
+
   func receive(_ hop: [UInt8], forLoop loop: Int) {
     if loop < loops.count { loops.onLoop(loop) { $0.receiveHop(hop) } }
   }

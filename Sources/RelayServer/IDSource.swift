@@ -25,7 +25,9 @@ struct IDSource {
     return UniqueID(generator: generator, number: nextNumber)
   }
 
-  mutating func makeChannel() -> ChannelID { ChannelID(high: bits(), low: bits()) }
+  mutating func makeChannel(for environment: ProviderEnvironment?) -> ChannelID {
+    ChannelID(random: (bits(), bits()), for: environment)
+  }
 
   mutating func makeDevice() -> DeviceID { DeviceID(UniqueID(high: bits(), low: bits())) }
 

@@ -66,6 +66,7 @@ enum NodeQuestions {
   private static let all: [any AnsweredQuestion] = [
     report, credential, administer, devices, app, changes, reset, heads, steps, note, refusals,
     counters, feed, reports, standing, requests, forgetRequests, order,
+    channels,
   ]
 
   // 1, 4 and 14 were the same with reports of fewer fields.
@@ -162,6 +163,19 @@ enum NodeQuestions {
   /// An order to a phone whose stream may be on this node.
   static let order = NodeQuestion(22, patience: Limits.orderPatience + Limits.hopAge) {
     (node, wish: Pair<DeviceID, [UInt8]?>) in await node.loops.order(wish.second, to: wish.first)
+  }
+
+  /// Of each channel what this node has published and delivered, and its subscribers here.
+  static let channels = NodeQuestion(23) {
+    (node, ids: [ChannelID]) -> [Pair<Int, Pair<Int, Int>>] in
+    let registry = await (node.loops.ask(0) { $0.settings.channels } ?? nil)?.registry
+    let loops = await node.loops.onEach { $0.core.shard.channelCounts }
+    return ids.map { id in
+      let counts = loops.compactMap { $0[id] }
+      let delivered = counts.reduce(0) { $0 + $1.delivered }
+      let subscribers = counts.reduce(0) { $0 + $1.subscribers }
+      return Pair(registry?[id]?.published ?? 0, Pair(delivered, subscribers))
+    }
   }
 
   static let standing = NodeQuestion(15) { (node, _: Nothing) in node.inbox.standing }

@@ -27,6 +27,7 @@ package final class Relay: Service {
     package var environments: [ProviderEnvironment: RelayConfiguration.Endpoint] = [:]
     package var proxy: RelayConfiguration.Endpoint?
     package var channels: RelayConfiguration.Endpoint?
+    package var environmentChannels: [ProviderEnvironment: RelayConfiguration.Endpoint] = [:]
   }
 
   let configuration: RelayConfiguration
@@ -59,7 +60,12 @@ package final class Relay: Service {
     descriptors = Descriptors(logger)
     var settings = try ServerSettings(configuration, onLife: onLife)
     settings.findLife = { [inbox] in await inbox.life(of: $0).value }
-    if configuration.channels != nil { settings.channels = Channels(inbox) }
+    // Phones and providers of every node of a cluster reach channels that others manage.
+    let isNode = configuration.store == .jetstream
+    if configuration.channels != nil || isNode {
+      settings.channels = Channels(
+        inbox, limit: isNode ? Limits.channelsInCluster : Limits.channels)
+    }
     self.settings = settings
     recordings = Recordings(state: configuration.state, inbox: inbox, logger: logger)
     feeds = FeedHolder(inbox)
@@ -70,8 +76,9 @@ package final class Relay: Service {
   /// Checks that all addresses are free: a failed start must not use up a node number of a cluster.
   package func checkEndpoints() async throws {
     let services = configuration.environmentProviders.values.map { ("provider", Optional($0)) }
+    let management = configuration.environmentChannels.values.map { ("channels", Optional($0)) }
     let endpoints =
-      services + [
+      services + management + [
         ("provider", configuration.provider), ("device", configuration.device),
         ("legacy", configuration.legacy), ("feedback", configuration.feedback),
         ("channels", configuration.channels), ("proxy", configuration.proxy),
@@ -221,7 +228,13 @@ package final class Relay: Service {
     }
     if let proxy = configuration.proxy { addresses.proxy = try await open(proxy, .proxy) }
     if let channels = configuration.channels {
-      addresses.channels = try await open(channels, .channels)
+      addresses.channels = try await open(channels, .channels, configuration.channelsEnvironment)
+    }
+    if let environment = configuration.channelsEnvironment {
+      addresses.environmentChannels[environment] = addresses.channels
+    }
+    for (environment, endpoint) in configuration.environmentChannels {
+      addresses.environmentChannels[environment] = try await open(endpoint, .channels, environment)
     }
     return addresses
   }

@@ -202,8 +202,9 @@ final class ShardRunner {
     case .sendBroadcast(let broadcast, let addresses): send(broadcast, to: addresses)
     case .answer(let address, _), .hello(let address), .sendEmpty(let address),
       .checkQueue(let address), .close(let address, _):
-      guard isHere(address, effect) else { return }
+      // Before it goes on to the stream: the subscription is here.
       if case .answer(_, .subscribed(let channel)) = effect { confirm(channel) }
+      guard isHere(address, effect) else { return }
       connection(address.connection)?.perform(effect)
     case .sendKeepAlive(let address):
       guard isHere(address, effect) else { return }
@@ -346,6 +347,12 @@ extension ShardRunner {
       }
     }
     for record in records { decide(.journal(.restored(record)), at: now) }
+    if isNode {
+      let channels = records.compactMap {
+        if case .subscription(_, _, let id) = $0 { id } else { nil }
+      }
+      Set(channels).forEach(confirm)
+    }
     finishBatch()
   }
 }

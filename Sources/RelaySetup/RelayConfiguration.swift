@@ -132,6 +132,9 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var proxy: Endpoint?
   /// Listener of the management of broadcast channels; nil for none, and no channels.
   package var channels: Endpoint?
+  /// The service whose channels it manages; nil for both. More listeners, of one service each.
+  package var channelsEnvironment: ProviderEnvironment?
+  package var environmentChannels: [ProviderEnvironment: Endpoint] = [:]
   /// More host names for the admin listener.
   package var adminHosts: [String] = []
   /// True if metrics are counted per topic.
@@ -176,7 +179,7 @@ package struct RelayConfiguration: Equatable, Sendable {
 
   /// All listeners except the admin API.
   package var endpoints: [Endpoint] {
-    [provider, device] + environmentProviders.values
+    [provider, device] + environmentProviders.values + environmentChannels.values
       + [legacy, feedback, channels].compactMap(\.self)
   }
 
@@ -237,7 +240,6 @@ package struct RelayConfiguration: Equatable, Sendable {
     legacy = try reader.optionalEndpoint("legacy")
     feedback = try reader.optionalEndpoint("feedback")
     proxy = try reader.optionalEndpoint("proxy")
-    channels = try reader.optionalEndpoint("channels")
     admin = try reader.optionalEndpoint("admin")
     adminHosts = try reader.text("adminHosts", "").split(separator: ",").map(String.init)
     metricsTopics = try reader.flag("metricsTopics", metricsTopics)
@@ -300,7 +302,8 @@ package struct RelayConfiguration: Equatable, Sendable {
 
   private func checkCombinations() throws(ReadingError) {
     try checkCluster()
-    if let channels, channels.port != 0, [legacy, feedback].contains(where: { $0 == channels }) {
+    for channels in [channels].compactMap(\.self) + environmentChannels.values
+    where channels.port != 0 && [legacy, feedback].contains(channels) {
       throw ReadingError(
         key: "channels",
         description: "\(channels) is the binary API's already: channel management and the API of "
@@ -342,9 +345,6 @@ package struct RelayConfiguration: Equatable, Sendable {
     }
     guard natsCertificate.isEmpty == natsKey.isEmpty else {
       throw fail("natsKey", "natsCertificate and natsKey go together")
-    }
-    guard channels == nil else {
-      throw fail("channels", "a cluster has no broadcast channels: channels needs another store")
     }
     guard lease >= .seconds(1) else { throw fail("lease", "lease must be 1 second or more") }
     guard clock == .system else {

@@ -32,12 +32,13 @@ package protocol DurableJournal: Sendable {
   /// Names a device that is there, for people; nil takes the name away. Persisted on return.
   func setName(of device: DeviceID, _ name: String?) async throws(StoreError)
   func deviceNames() async throws(StoreError) -> [DeviceID: String]
-  /// Keeps a new channel. Persisted on return, as the next two.
+  /// Keeps a new channel. Persisted on return, as what the next two keep.
   func add(_ channel: ChannelRegistry.Channel) async throws(StoreError)
   /// Removes a channel and all its subscriptions.
   func removeChannel(_ id: ChannelID) async throws(StoreError)
-  /// Keeps a channel's newest broadcast instead of an earlier one.
-  func store(_ broadcast: Broadcast) async throws(StoreError)
+  /// The number of a broadcast, above those of all earlier ones; nil when its channel is gone. One
+  /// that is to be stored is kept instead of the channel's earlier one.
+  func order(_ broadcast: Broadcast, at now: Instant) async throws(StoreError) -> UInt64?
   func channels() async throws(StoreError) -> [StoredChannel]
   /// Writes everything pending; later submissions are reported as failed.
   func stop() async

@@ -219,8 +219,11 @@ package final class Journal: DurableJournal {
     try await onFile { try $0.removeChannel(id) }
   }
 
-  package func store(_ broadcast: Broadcast) async throws(StoreError) {
-    try await onFile { try $0.store(broadcast) }
+  package func order(
+    _ broadcast: Broadcast, at now: Instant
+  ) async throws(StoreError) -> UInt64? {
+    if broadcast.isStored(at: now) { try await onFile { try $0.store(broadcast) } }
+    return broadcast.number
   }
 
   package func channels() async throws(StoreError) -> [StoredChannel] {

@@ -14,6 +14,7 @@ package struct JournalCounts: Encodable, Hashable, Sendable {
   package var unregisteredTokens = 0
   package var notifications = 0
   package var providerKeys = 0
+  package var channels = 0
 
   package init() {}
 }
@@ -25,6 +26,7 @@ package struct JournalCommons: Hashable, Sendable {
   /// Feedback readers' positions by name.
   package var cursors: [String: Int64] = [:]
   package var deviceNames: [DeviceID: String] = [:]
+  package var channels: [StoredChannel] = []
   /// The highest position ever used in the listing of unregistered tokens.
   package var lastPosition: Int64 = 0
 
@@ -65,6 +67,7 @@ package final class StoppedJournal: Sendable {
       commons.providerKeys = try file.providerKeys()
       (commons.cursors, commons.lastPosition) = try file.cursors()
       commons.deviceNames = try file.deviceNames()
+      commons.channels = try file.channels()
       return commons
     }
   }
@@ -184,6 +187,10 @@ extension JournalFile {
       [commons.lastPosition.stored])
     if let budgets = commons.budgets { try write(budgets) }
     for (device, name) in commons.deviceNames { try writeName(of: device, name) }
+    for stored in commons.channels {
+      try add(stored.channel)
+      if let newest = stored.newest { try store(newest) }
+    }
   }
 
   fileprivate func counts() throws -> JournalCounts {
@@ -197,6 +204,7 @@ extension JournalFile {
     counts.unregisteredTokens = try count("unregistered")
     counts.notifications = try count("notifications")
     counts.providerKeys = try count("provider_keys")
+    counts.channels = try count("channels")
     return counts
   }
 }

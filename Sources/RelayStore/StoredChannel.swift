@@ -7,18 +7,20 @@ package struct StoredChannel: Hashable, Sendable {
   package var channel: ChannelRegistry.Channel
   /// Its newest stored broadcast, perhaps expired.
   package var newest: Broadcast?
+
+  package init(channel: ChannelRegistry.Channel, newest: Broadcast? = nil) {
+    (self.channel, self.newest) = (channel, newest)
+  }
 }
 
 extension JournalFile {
   func add(_ channel: ChannelRegistry.Channel) throws {
-    try connection.write {
-      try connection.execute(
-        "INSERT OR REPLACE INTO channels (id, bundle, policy, created) VALUES (?, ?, ?, ?)",
-        [
-          channel.id.stored, channel.bundle.stored, Int(channel.policy.rawValue).stored,
-          channel.createdAt.milliseconds.stored,
-        ])
-    }
+    try connection.execute(
+      "INSERT OR REPLACE INTO channels (id, bundle, policy, created) VALUES (?, ?, ?, ?)",
+      [
+        channel.id.stored, channel.bundle.stored, Int(channel.policy.rawValue).stored,
+        channel.createdAt.milliseconds.stored,
+      ])
   }
 
   func removeChannel(_ id: ChannelID) throws {
@@ -34,11 +36,9 @@ extension JournalFile {
       broadcast.notification, acceptedAt: broadcast.acceptedAt, sequence: broadcast.number,
       into: &bytes)
     let number = Int64(bitPattern: broadcast.number).stored
-    try connection.write {
-      try connection.execute(
-        "UPDATE channels SET number = ?, record = ? WHERE id = ? AND number < ?",
-        [number, .blob(bytes), broadcast.channel.stored, number])
-    }
+    try connection.execute(
+      "UPDATE channels SET number = ?, record = ? WHERE id = ? AND number < ?",
+      [number, .blob(bytes), broadcast.channel.stored, number])
   }
 
   func channels() throws -> [StoredChannel] {

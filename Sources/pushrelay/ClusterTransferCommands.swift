@@ -146,6 +146,7 @@ private struct TransferReport: Encodable {
     Console.say(
       "\(what): \(counts.devices) devices, \(counts.apps) apps, \(counts.ownTokens) own tokens, "
         + "\(counts.notifications) notifications, \(counts.unregisteredTokens) unregistered "
-        + "tokens, \(counts.providerKeys) provider keys, in \(stripes) stripes")
+        + "tokens, \(counts.providerKeys) provider keys, \(counts.channels) channels, "
+        + "in \(stripes) stripes")
   }
 }

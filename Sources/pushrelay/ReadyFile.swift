@@ -27,6 +27,8 @@ struct ReadyFile: Codable {
   private let feedback: String?
   let proxy: String?
   let channels: String?
+  private let sandboxChannels: String?
+  private let productionChannels: String?
   /// The URL of the page.
   let admin: String?
   private let socket: String?
@@ -52,6 +54,8 @@ struct ReadyFile: Codable {
     production = addresses.environments[.production].map(Self.reachable)
     proxy = addresses.proxy.map(Self.reachable)
     channels = addresses.channels.map(Self.reachable)
+    sandboxChannels = addresses.environmentChannels[.sandbox].map(Self.reachable)
+    productionChannels = addresses.environmentChannels[.production].map(Self.reachable)
     self.admin = admin.map { "http://\(Self.reachable($0))" }
     let state = configuration.state
     // A reader may be in another directory.

@@ -57,7 +57,7 @@ struct ServeCommand: AsyncParsableCommand {
   var feedback: String?
   @Option(help: "HOST:PORT of a proxy by which Apple's host names lead here (default: none).")
   var proxy: String?
-  @Option(help: "HOST:PORT for the management of broadcast channels (default: none, no channels).")
+  @Option(help: "HOST:PORT for managing broadcast channels, or one a service (default: none).")
   var channels: String?
   @Flag(help: "HTTP/2 without TLS, by prior knowledge.")
   var plaintext = false
@@ -184,6 +184,9 @@ struct ServeCommand: AsyncParsableCommand {
     if let feedback = addresses.feedback { line += " feedback=\(feedback)" }
     if let proxy = addresses.proxy { line += " proxy=\(proxy)" }
     if let channels = addresses.channels { line += " channels=\(channels)" }
+    for (environment, address) in addresses.environmentChannels.sorted(by: { $0.key < $1.key }) {
+      line += " \(environment)-channels=\(address)"
+    }
     return line
   }
 

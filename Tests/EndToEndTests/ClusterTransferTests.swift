@@ -292,7 +292,7 @@ import Testing
 
 extension Phone {
   /// The same phone elsewhere.
-  fileprivate func on(_ relay: RelayProcess) -> Phone {
+  func on(_ relay: RelayProcess) -> Phone {
     var phone = self
     phone.relay = relay
     return phone

@@ -86,6 +86,55 @@ import Testing
     }
   }
 
+  /// By listener, and by the name that Apple has for each service's management.
+  @Test func aChannelBelongsToTheServiceThatMadeIt() async throws {
+    var setup = RelaySetup()
+    setup.arguments = [
+      "--provider", "production=127.0.0.1:0,sandbox=127.0.0.1:0", "--channels",
+      "127.0.0.1:0,sandbox=127.0.0.1:0", "--auth", "none",
+    ]
+    try await RelayProcess.run(setup) { relay in
+      let services = try Self.services(of: relay)
+      func manage(_ name: String, _ path: String, _ options: [String]) async throws -> CurlAnswer {
+        let host = "api-manage-broadcast\(name == "sandbox" ? ".sandbox" : "").push.apple.com"
+        return try await relay.curl(
+          "https://\(host)/1/apps/\(Phone.topic)/\(path)",
+          options + ["--insecure", "--connect-to", "\(host):443:\(relay.channels)"])
+      }
+      let policy = #"{"message-storage-policy":1,"push-type":"LiveActivity"}"#
+      for (own, _) in services {
+        let made = try await manage(own, "channels", ["-X", "POST", "--data-binary", policy])
+        let channel = try #require(made.fields["apns-channel-id"], "\(made)")
+        for (name, base) in services {
+          let list = try await manage(name, "all-channels", [])
+          #expect(
+            list.body == (own == name ? #"{"channels":["\#(channel)"]}"# : #"{"channels":[]}"#))
+          let answer = try await relay.curl(
+            base.replacing("http:", with: "https:") + "/4/broadcasts/apps/\(Phone.topic)",
+            [
+              "-H", "apns-channel-id: \(channel)", "-H", "apns-push-type: liveactivity", "-H",
+              "apns-expiration: \(Int(Date().timeIntervalSince1970) + 600)", "--data-binary",
+              #"{"aps":{"event":"update"}}"#,
+            ])
+          #expect(answer.reason == (own == name ? nil : "ChannelNotRegistered"), "\(answer)")
+          let phone = try await Phone(on: relay)
+          _ = try await Self.token(name, phone, topic: Phone.topic)
+          let path = channel.replacing("+", with: "-").replacing("/", with: "_")
+            .replacing("=", with: "")
+          let subscribed = try await relay.curl(
+            "\(phone.url)/apps/\(Phone.topic)/channels/\(path)",
+            ["-X", "PUT", "-H", "authorization: bearer \(phone.secret)"])
+          #expect(subscribed.reason == (own == name ? nil : "UnknownChannel"), "\(subscribed)")
+        }
+        let deleted = try await manage(
+          own, "channels", ["-X", "DELETE", "-H", "apns-channel-id: \(channel)"])
+        #expect(deleted.status == 204, "\(deleted)")
+      }
+      let file = try String(contentsOfFile: relay.state + "/ready.json", encoding: .utf8)
+      #expect(file.contains(#""sandboxChannels""#) && !file.contains(#""productionChannels""#))
+    }
+  }
+
   /// One listener, and the name in the request or in the handshake.
   @Test func namesTellTheService() async throws {
     let development = ["--key", "SANDBOXKEY"]

@@ -75,7 +75,7 @@ import Testing
         let tokens = try await self.tokens(["start.Order"], of: identity, api)
         let start = Self.start + #","input-push-channel":"\#(channel)""#
         #expect(try await self.push(start, to: tokens["start.Order"], provider) == 200)
-        while await relay.channels(of: nil, limit: 1).channels.first?.subscribers != 1 {
+        while await relay.channels(of: nil, limit: 1).value.channels.first?.subscribers != 1 {
           try Task.checkCancellation()
         }
         func broadcast(_ aps: String) async throws {
@@ -93,7 +93,7 @@ import Testing
             "not-shown its timestamp is older than what the activity shows", &lines))
         try await broadcast(#""event":"end","timestamp":6,"content-state":{"s":2}"#)
         #expect(await Self.says("activity listens no more to channel \(channel)", &lines))
-        while await relay.channels(of: nil, limit: 1).channels.first?.subscribers != 0 {
+        while await relay.channels(of: nil, limit: 1).value.channels.first?.subscribers != 0 {
           try Task.checkCancellation()
         }
       }

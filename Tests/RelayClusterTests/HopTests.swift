@@ -28,6 +28,7 @@ import Testing
           notification: Make.notification(2, token: 2), via: .connect,
           acceptedAt: Instant(milliseconds: 1), sentAt: Instant(milliseconds: 2)))),
     .effect(.close(stream, .moved)), .gone(other),
+    .effect(.sendBroadcast(Make.broadcast(9), to: [stream, other])),
   ]
 
   private static let head = HopHead(
@@ -65,7 +66,7 @@ import Testing
     Event.clock(.tick), .operated(.shutDown), .journal(.persisted(through: 1)),
     .journal(.persistFailed(through: 1)),
     .alias(.allConfirmed), .journal(.partitionDropped(PartitionID(1))),
-    .operated(.checkpointSaved(1)),
+    .operated(.checkpointSaved(1)), .broadcast(.ended(Make.channel)),
     .operated(.policyChanged(.documented, at: Instant(milliseconds: 1))),
   ]) func aShardsOwnEventsAreRefused(event: Event) {
     #expect(!event.mayHop)

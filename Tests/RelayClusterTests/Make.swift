@@ -1,6 +1,7 @@
 import Primitives
 import RelayCore
 import RelayRecording
+import RelayStore
 
 @testable import RelayCluster
 
@@ -23,6 +24,22 @@ enum Make {
       priority: .immediate, wakesApp: false, collapseID: [],
       expiration: .at(Instant(milliseconds: 1_000_000)),
       payload: Array(#"{"aps":{"alert":"\#(number)"}}"#.utf8))
+  }
+
+  static let channel = ChannelID(high: 5, low: 6)
+
+  /// A channel with the newest broadcast of this number, 0 for none.
+  static func stored(_ id: ChannelID = channel, newest number: UInt64 = 0) -> StoredChannel {
+    StoredChannel(
+      channel: .init(
+        id: id, bundle: topic, policy: .mostRecent, createdAt: Instant(milliseconds: 3)),
+      newest: number == 0 ? nil : broadcast(number, on: id))
+  }
+
+  static func broadcast(_ number: UInt64, on id: ChannelID = channel) -> Broadcast {
+    Broadcast(
+      channel: id, number: number, acceptedAt: Instant(milliseconds: 4),
+      notification: notification(number, token: 1))
   }
 
   static func forwarded(

@@ -20,12 +20,14 @@ import Testing
       .unregistered(device, Make.topic, Make.token(4), at: now), .granted(own),
       .released(own), .forgotten(device),
       .spent(device, Make.topic, app: .init(written: 8), device: .init(written: 9)),
+      .subscribed(device, Make.topic, Make.channel),
+      .unsubscribed(device, Make.topic, ChannelID(high: 5, low: 7)),
     ]
     let records = contents.enumerated().map {
       JournalEntry.record(JournalRecord(sequence: UInt64($0 + 1), content: $1))
     }
     return records + [
-      .forgotten([1, 300]),
+      .forgotten([1, 300]), .restored(.subscription(device, Make.topic, Make.channel)),
       .restored(.device(device, Make.secret, budget: .init(written: 1))),
       .listed(FeedbackItem(position: 5, token: Make.token(1), topic: Make.topic, at: now)),
       .report(report),
@@ -68,8 +70,8 @@ import Testing
   /// What is in a stream must stay readable: another form needs another number in front.
   @Test func theFormIsWhatItWas() {
     let bytes = Self.message(Self.entries).bytes
-    #expect(bytes.count == 642)
-    #expect(Checksum.crc32C(of: 0, then: bytes.span) == 1_793_578_389)
+    #expect(bytes.count == 796)
+    #expect(Checksum.crc32C(of: 0, then: bytes.span) == 987_157_301)
   }
 
   @Test func whatIsDamagedIsRefusedAndNeverTraps() throws {
@@ -146,6 +148,36 @@ import Testing
       Array(scene.records.dropFirst().prefix(2)) == [
         .spent(device, topic, .init(written: 5)), .gone(Make.token(1), since: Self.time(5)),
       ])
+  }
+
+  /// With the app, with its token, and with the channel.
+  @Test func aSubscriptionIsThereUntilItIsGone() {
+    let channels = (1...3).map { ChannelID(high: 5, low: $0) }
+    func scene(_ contents: JournalRecord.Content...) -> Set<ChannelID> {
+      var scene = Scene()
+      scene.add(.registered(device, topic, Make.token(1), isOwn: false))
+      for channel in channels { scene.add(.subscribed(device, topic, channel)) }
+      for content in contents { scene.add(content) }
+      scene.state.forget(channels[2])
+      var copy = StripeState(feedbackLimit: 64)
+      scene.state.snapshot { copy.apply($0, position: 0, writtenAt: Self.time(0)) }
+      #expect(Set(Self.records([copy])) == Set(scene.records))
+      return Set(
+        scene.records.compactMap { record in
+          guard case .subscription(device, topic, let channel) = record else { return nil }
+          return channel
+        })
+    }
+    #expect(scene() == [channels[0], channels[1]])
+    #expect(scene(.unsubscribed(device, topic, channels[0])) == [channels[1]])
+    #expect(scene(.unregistered(device, topic, Make.token(1), at: Self.time(5))) == [])
+    #expect(scene(.registered(device, topic, Make.token(2), isOwn: false)) == [])
+    #expect(
+      scene(
+        .registered(device, topic, Make.token(2), isOwn: false),
+        .subscribed(device, topic, channels[1])) == [channels[1]])
+    #expect(
+      scene(.registered(device, topic, Make.token(1), isOwn: false)) == [channels[0], channels[1]])
   }
 
   @Test func theListingNeverSkipsOrRepeats() {

@@ -104,6 +104,7 @@ import Testing
       let own = Self.own(number + 100, number)
       return [
         .device(own.device, Make.secret, budget: .init(written: 7)), Self.app(own),
+        .subscription(own.device, own.topic, Make.channel),
       ]
     }
     let aliases: [RestoredRecord] = (1...40).map {

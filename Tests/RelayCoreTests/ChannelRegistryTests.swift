@@ -32,6 +32,28 @@ import Testing
     #expect(throws: ChannelRefusal.channelNotRegistered) { try registry.channel(id(2), of: app) }
   }
 
+  @Test func theOtherServiceHasNoSuchChannel() throws {
+    var registry = ChannelRegistry()
+    let services = [nil] + ProviderEnvironment.allCases.map(Optional.some)
+    let ids = services.enumerated().map { ChannelID(random: (1, UInt64($0)), for: $1) }
+    for id in ids { _ = try registry.create(id, .nothing, of: app, at: now) }
+    #expect(registry.channels(of: app).count == 3)
+    for asked in ProviderEnvironment.allCases {
+      let there = ids.filter { $0.environment != nil ? $0.environment == asked : true }
+      #expect(there.count == 2)
+      #expect(Set(registry.channels(of: app, in: asked).map(\.id)) == Set(there))
+      for id in ids {
+        var refusal: ChannelRefusal?
+        do throws(ChannelRefusal) {
+          _ = try registry.publish(draft(), on: id, of: app, in: asked, push, at: now)
+        } catch {
+          refusal = error
+        }
+        #expect(refusal == (there.contains(id) ? nil : .channelNotRegistered))
+      }
+    }
+  }
+
   /// A relay with a seed that was started again draws the ids of before.
   @Test func anIDThatIsTakenIsNotGivenTwice() throws {
     var registry = ChannelRegistry()

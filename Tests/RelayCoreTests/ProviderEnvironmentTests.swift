@@ -30,6 +30,20 @@ import Testing
     #expect(DeviceToken(random: (1, 2, 3), routingKey: 4, for: nil).environment == nil)
   }
 
+  @Test func aChannelKnowsItsService() {
+    let services = [nil] + ProviderEnvironment.allCases.map(Optional.some)
+    for own in services {
+      let id = ChannelID(random: (.max, 7), for: own)
+      #expect(id.environment == own && id.low == 7 && id.high & 0xFFFF_FFFF == 0xFFFF_FFFF)
+      // As clients have it, and in paths.
+      #expect(ChannelID(id.description)?.environment == own)
+      #expect(ChannelID(id.pathText)?.environment == own)
+      for asked in services {
+        #expect(id.isThere(for: asked) == (own == nil || asked == nil || own == asked))
+      }
+    }
+  }
+
   @Test(arguments: ProviderEnvironment.allCases)
   func aTokenOfTheOtherServiceIsBad(asked: ProviderEnvironment) throws {
     for own in [nil, .sandbox, .production] as [ProviderEnvironment?] {

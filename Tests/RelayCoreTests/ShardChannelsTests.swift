@@ -50,6 +50,27 @@ import Testing
     return effects
   }
 
+  @Test func anAppOfTheOtherServiceIsNotSubscribed() {
+    let services = [nil] + ProviderEnvironment.allCases.map(Optional.some)
+    for own in services {
+      for ofChannel in services {
+        var fixture = ShardFixture()
+        let phone = fixture.enroll()
+        let key = phone.credential.device.routingKey
+        let token = DeviceToken(random: (1, 2, 3), routingKey: key, for: own)
+        _ = fixture.handle(
+          .asked(
+            .registered(topic, token, isOwn: false), phone.credential, from: fixture.newRequest()))
+        let id = ChannelID(random: (1, 2), for: ofChannel)
+        let app = PhoneApp(phone: phone, topic: topic, token: token)
+        let isOther = own != nil && ofChannel != nil && own != ofChannel
+        let expected = isOther ? DeviceAnswer.refused(.unknownChannel) : .subscribed(id)
+        #expect(answer(subscribe(app, &fixture, id)) == expected)
+        #expect(fixture.shard.counters.subscriptions == (isOther ? 0 : 1))
+      }
+    }
+  }
+
   @Test func whoIsConnectedGetsItOnceAndNobodyElseDoes() {
     var fixture = ShardFixture()
     let apps = (0..<3).map { _ in fixture.phoneWithApp() }

@@ -128,7 +128,7 @@ import Testing
         #expect(got.channel.description == channel)
         #expect(String(decoding: got.notification.payload, as: UTF8.self) == Self.update)
       }
-      let status = await relay.channels(of: nil, limit: 9).channels
+      let status = await relay.channels(of: nil, limit: 9).value.channels
       #expect(status.map(\.subscribers) == [12])
       #expect(status.map(\.delivered) == [12] && status.map(\.published) == [1])
     }
@@ -160,7 +160,7 @@ import Testing
       var lines = stream.lines.makeAsyncIterator()
       let got = try await Self.next(&lines)
       #expect(got?.notification.uniqueID.description == uniqueID)
-      #expect(await relay.channels(of: nil, limit: 9).channels.map(\.subscribers) == [1])
+      #expect(await relay.channels(of: nil, limit: 9).value.channels.map(\.subscribers) == [1])
       #expect(try await scene.broadcast(on: channel).status == 200)
       let next = try #require(try await Self.next(&lines))
       #expect(next.number > (got?.number ?? .max))
@@ -262,7 +262,7 @@ import Testing
         let second = try await scene.create(0)
         #expect(try await scene.channels("DELETE", [("apns-channel-id", first)]).status == 204)
         _ = try await clock.rewind(to: "ready")
-        let status = await relay.channels(of: nil, limit: 9).channels
+        let status = await relay.channels(of: nil, limit: 9).value.channels
         #expect(status.map(\.channel) == [first] && status.map(\.subscribers) == [1])
         #expect(try await scene.broadcast(on: first).status == 200)
         let gone = try await scene.broadcast(on: second)

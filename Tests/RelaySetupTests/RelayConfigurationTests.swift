@@ -102,6 +102,37 @@ import Testing
     }
   }
 
+  @Test func listenersMayBeOfOneServiceEach() throws {
+    let plain = try readEnvironment(["PUSHRELAY_CHANNELS": "127.0.0.1:2195"])
+    #expect(plain.channels == .init(host: "127.0.0.1", port: 2195))
+    #expect(plain.channelsEnvironment == nil && plain.environmentChannels.isEmpty)
+    #expect(try readEnvironment([:]).channels == nil)
+    let both = try readEnvironment([
+      "PUSHRELAY_CHANNELS": "sandbox=127.0.0.1:2195,production=127.0.0.1:2196",
+      "PUSHRELAY_PROVIDER": "production=127.0.0.1:443,sandbox=127.0.0.1:444",
+    ])
+    #expect(both.channels?.port == 2195 && both.channelsEnvironment == .sandbox)
+    #expect(both.environmentChannels.mapValues(\.port) == [.production: 2196])
+    #expect(both.provider.port == 443 && both.providerEnvironment == .production)
+    #expect(both.environmentProviders.mapValues(\.port) == [.sandbox: 444])
+    for (name, value) in [
+      ("CHANNELS", "sandbox=127.0.0.1:1,sandbox=127.0.0.1:2"), ("CHANNELS", "moon=127.0.0.1:1"),
+      ("PROVIDER", "127.0.0.1:1,127.0.0.1:2"),
+    ] {
+      let problem = #expect(throws: RelayConfiguration.ReadingError.self) {
+        try readEnvironment(["PUSHRELAY_\(name)": value])
+      }
+      #expect(problem?.key == name.lowercased())
+    }
+    let taken = #expect(throws: RelayConfiguration.ReadingError.self) {
+      try readEnvironment([
+        "PUSHRELAY_CHANNELS": "sandbox=127.0.0.1:2195,production=127.0.0.1:2196",
+        "PUSHRELAY_FEEDBACK": "127.0.0.1:2196",
+      ])
+    }
+    #expect(taken?.key == "channels")
+  }
+
   @Test(arguments: [
     ("127.0.0.1:2197", "127.0.0.1", 2197), (":80", "127.0.0.1", 80), ("[::1]:443", "::1", 443),
     ("relay.example:0", "relay.example", 0),

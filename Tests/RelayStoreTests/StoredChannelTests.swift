@@ -31,9 +31,9 @@ import Testing
     let journal = try Listener().open(directory)
     for number in [1, 2] as [UInt64] { try await journal.add(channel(number)) }
     for number in [5, 7, 6] as [UInt64] {
-      try await journal.store(broadcast(number, on: channel(1)))
+      #expect(try await journal.order(broadcast(number, on: channel(1)), at: now) == number)
     }
-    try await journal.store(broadcast(9, on: channel(3)))
+    _ = try await journal.order(broadcast(9, on: channel(3)), at: now)
     await journal.stop()
     let again = try Listener().open(directory)
     let found = try await again.channels().sorted { $0.channel.id < $1.channel.id }

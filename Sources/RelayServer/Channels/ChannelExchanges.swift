@@ -20,6 +20,8 @@ struct ChannelExchanges {
     }
 
     var request: ChannelRequest
+    /// The service that was asked; nil for both.
+    var environment: ProviderEnvironment?
     var stage: Stage
     var since: Instant
   }
@@ -42,8 +44,9 @@ struct ChannelExchanges {
 
   /// - Parameter problem: of the credentials; checked after path, method and id.
   mutating func begin(
-    _ stream: StreamID, _ request: ChannelRequest, isManagement: Bool, isDraining: Bool,
-    at now: Instant, authorize: (Topic) throws(ChannelRefusal) -> Void
+    _ stream: StreamID, _ request: ChannelRequest, isManagement: Bool,
+    environment: ProviderEnvironment? = nil, isDraining: Bool, at now: Instant,
+    authorize: (Topic) throws(ChannelRefusal) -> Void
   ) {
     var stage: Exchange.Stage
     do throws(ChannelRefusal) {
@@ -56,7 +59,8 @@ struct ChannelExchanges {
     } catch {
       stage = .refused(error)
     }
-    exchanges[stream] = Exchange(request: request, stage: stage, since: now)
+    exchanges[stream] = Exchange(
+      request: request, environment: environment, stage: stage, since: now)
   }
 
   mutating func append(_ bytes: ArraySlice<UInt8>, to stream: StreamID) {
@@ -99,7 +103,8 @@ struct ChannelExchanges {
         guard let channels = runner.settings.channels else { throw .featureNotEnabled }
         if let refusal = runner.intervene(wish, of: bundle) { throw refusal }
         let request = Channels.Request(
-          wish: wish, bundle: bundle, newID: runner.ids.makeChannel(),
+          wish: wish, bundle: bundle, environment: exchange.environment,
+          newID: runner.ids.makeChannel(for: exchange.environment),
           uniqueID: runner.ids.makeUniqueID(), now: now)
         exchanges[stream]?.stage = .asked
         let bound = NIOLoopBound(handler, eventLoop: runner.eventLoop)
@@ -175,8 +180,8 @@ extension ProviderConnection {
     var exchanges = ChannelExchanges()
     swap(&exchanges, &channels)
     exchanges.begin(
-      stream, request, isManagement: isManagement, isDraining: runner.connections.isDraining,
-      at: runner.clock.steady(now)
+      stream, request, isManagement: isManagement, environment: lastHead.environment,
+      isDraining: runner.connections.isDraining, at: runner.clock.steady(now)
     ) { bundle throws(ChannelRefusal) in
       guard runner.settings.channels != nil else { throw .featureNotEnabled }
       try authorize(request.authorization, for: bundle, at: tokenTime, runner)

@@ -1,15 +1,19 @@
 package import AdminAPI
 import Primitives
+import RelayCluster
 package import RelayCore
 import RelayStore
 
 /// The relay's channels and their one owner: every request about them comes here, so that
-/// broadcasts reach all loops in one order. Off the loops, which only hear what was decided.
+/// broadcasts reach all loops in one order. Off the loops, which only hear what was decided. In a
+/// cluster each node has one, which follows the bucket; there the journal gives the order.
 package actor Channels {
   /// A well-formed, authorized request.
   struct Request: Sendable {
     var wish: ChannelWish
     var bundle: Topic
+    /// The service that was asked; nil for both.
+    var environment: ProviderEnvironment?
     /// Of a new channel.
     var newID: ChannelID
     /// Of a broadcast.
@@ -17,20 +21,43 @@ package actor Channels {
     var now: Instant
   }
 
-  private(set) var registry = ChannelRegistry()
+  private(set) var registry: ChannelRegistry
   private let inbox: Inbox
 
-  init(_ inbox: Inbox) {
+  /// - Parameter limit: the most channels.
+  init(_ inbox: Inbox, limit: Int = Limits.channels) {
     self.inbox = inbox
+    registry = ChannelRegistry(limits: (Limits.channelsPerApp, limit))
   }
 
   /// Before anyone connects. Stored broadcasts go to the shards, which have their subscribers.
   func restore(from journal: any DurableJournal, at now: Instant) async throws(StoreError) {
-    for stored in try await journal.channels() {
-      registry.restore(stored.channel, lastNumber: stored.newest?.number ?? 0)
-      guard let newest = stored.newest, newest.isStored(at: now) else { continue }
-      inbox.send(.broadcast(.published(newest)))
+    for stored in try await journal.channels() { adopt(stored, at: now) }
+  }
+
+  private func adopt(_ stored: StoredChannel, at now: Instant) {
+    registry.restore(stored.channel, lastNumber: stored.newest?.number ?? 0)
+    guard let newest = stored.newest, newest.isStored(at: now) else { return }
+    inbox.send(.broadcast(.published(newest)))
+  }
+
+  /// Follows changes in a cluster's bucket.
+  func adopt(_ places: [ChannelPlace], at now: Instant) {
+    for place in places {
+      guard let change = cluster?.adopt(place) else { continue }
+      if let id = change.gone {
+        registry.remove(id)
+        end(id)
+      }
+      if let stored = change.found { adopt(stored, at: now) }
     }
+  }
+
+  private var cluster: ClusterJournal? { inbox.journal as? ClusterJournal }
+
+  private func end(_ id: ChannelID) {
+    inbox.send(.broadcast(.ended(id)))
+    cluster?.forget(id)
   }
 
   /// Takes all channels back, after the shards have taken back what they have of them.
@@ -41,7 +68,7 @@ package actor Channels {
 
   /// Ends the subscriptions to a channel that is gone.
   func confirm(_ id: ChannelID) {
-    if registry[id] == nil { inbox.send(.broadcast(.ended(id))) }
+    if registry[id] == nil { end(id) }
   }
 
   var totals: (channels: Int, published: Int) { (registry.count, registry.published) }
@@ -56,14 +83,15 @@ package actor Channels {
       switch request.wish {
       case .create(let policy): return try await create(policy, request)
       case .read(let id):
-        let channel = try registry.channel(id, of: request.bundle)
+        let channel = try registry.channel(id, of: request.bundle, in: request.environment)
         let policy = channel.policy.rawValue
         return ChannelAnswer(
           status: 200,
           body: #"{"message-storage-policy":\#(policy),"push-type":"LiveActivity"}"#)
-      case .delete(let id): return try await delete(id, of: request.bundle)
+      case .delete(let id): return try await delete(id, request)
       case .list:
-        let ids = registry.channels(of: request.bundle).map { "\"\($0.id)\"" }
+        let ids = registry.channels(of: request.bundle, in: request.environment)
+          .map { "\"\($0.id)\"" }
         return ChannelAnswer(status: 200, body: #"{"channels":[\#(ids.joined(separator: ","))]}"#)
       case .publish(let id, let draft): return try await publish(draft, on: id, request)
       }
@@ -86,30 +114,34 @@ package actor Channels {
   }
 
   private func delete(
-    _ id: ChannelID, of bundle: Topic
+    _ id: ChannelID, _ request: Request
   ) async throws(ChannelRefusal) -> ChannelAnswer {
-    _ = try registry.channel(id, of: bundle)
+    _ = try registry.channel(id, of: request.bundle, in: request.environment)
     do {
       try await inbox.journal?.removeChannel(id)
     } catch {
       throw .serviceUnavailable
     }
     registry.remove(id)
-    inbox.send(.broadcast(.ended(id)))
+    end(id)
     return ChannelAnswer(status: 204)
   }
 
   private func publish(
     _ draft: BroadcastDraft, on id: ChannelID, _ request: Request
   ) async throws(ChannelRefusal) -> ChannelAnswer {
-    let broadcast = try registry.publish(
-      draft, on: id, of: request.bundle, request.uniqueID, at: request.now)
-    if broadcast.isStored(at: request.now) {
+    var broadcast = try registry.publish(
+      draft, on: id, of: request.bundle, in: request.environment, request.uniqueID,
+      at: request.now)
+    if let journal = inbox.journal {
+      let number: UInt64?
       do {
-        try await inbox.journal?.store(broadcast)
+        number = try await journal.order(broadcast, at: request.now)
       } catch {
         throw .serviceUnavailable
       }
+      guard let number else { throw .channelNotRegistered }
+      broadcast.number = number
     }
     // It may have been deleted meanwhile.
     try registry.accept(broadcast)
@@ -122,17 +154,20 @@ extension Relay {
   /// nil for a relay without channels.
   var channels: Channels? { settings.channels }
 
-  /// The oldest channels of an app, or of all.
-  package func channels(of bundle: Topic?, limit: Int) async -> ChannelList {
+  /// The oldest channels of an app, or of all, with what all nodes have counted of them.
+  package func channels(of bundle: Topic?, limit: Int) async -> Found<ChannelList> {
     let all = await channels?.channels(of: bundle) ?? []
-    let counts = await inbox.loops?.onEach { $0.core.shard.channelCounts } ?? []
-    let found = all.prefix(limit).map { channel in
-      let parts = counts.compactMap { $0[channel.id] }
+    let asked = Array(all.prefix(limit))
+    var counts = await inbox.askAll(NodeQuestions.channels, asked.map(\.id))
+    counts.missing.stripes = await inbox.missingStripes
+    let found = asked.enumerated().map { place, channel in
+      let nodes = counts.value.compactMap { $0.dropFirst(place).first }
       return ChannelList.Channel(
-        channel, subscribers: parts.reduce(0) { $0 + $1.subscribers },
-        delivered: parts.reduce(0) { $0 + $1.delivered })
+        channel, published: nodes.reduce(0) { $0 + $1.first },
+        delivered: nodes.reduce(0) { $0 + $1.second.first },
+        subscribers: nodes.reduce(0) { $0 + $1.second.second })
     }
-    return ChannelList(channels: found, count: all.count)
+    return Found(value: ChannelList(channels: found, count: all.count), missing: counts.missing)
   }
 
   /// Channels, and broadcasts that were accepted in this run.

@@ -8,14 +8,16 @@ import Transport
 /// Broadcasts on their way to phones, and phones that subscribe.
 extension ShardRunner {
   /// Writes a broadcast's line once, and its bytes to each stream of this loop; the rest goes to
-  /// the loops that have the streams.
+  /// the loops and nodes that have the streams.
   func send(_ broadcast: Broadcast, to addresses: [StreamAddress]) {
+    if isNode, isStill { return addresses.forEach(withhold) }
     var bytes: [UInt8] = []
-    var elsewhere: [UInt16: [StreamAddress]] = [:]
+    var elsewhere: [HopSet.Place: [StreamAddress]] = [:]
     let line = DownLine.broadcast(broadcast, sentAt: now)
-    for address in addresses where address.node == node {
-      guard address.loop == index else {
-        elsewhere[address.loop, default: []].append(address)
+    for address in addresses {
+      guard address.loop == index, address.node == node else {
+        let place = HopSet.Place(node: address.node, loop: address.loop)
+        elsewhere[place, default: []].append(address)
         continue
       }
       if clock.isVirtual { timers.followers.touch(address) }
@@ -26,8 +28,13 @@ extension ShardRunner {
       if bytes.isEmpty { line.write(to: &bytes) }
       connection(address.connection)?.sendBroadcast(bytes, to: address.stream)
     }
-    for (loop, streams) in elsewhere {
-      peers.pass(.sendBroadcast(broadcast, to: streams), loop: loop)
+    for (place, streams) in elsewhere {
+      let effect = Effect.sendBroadcast(broadcast, to: streams)
+      if place.node == node {
+        peers.pass(effect, loop: place.loop)
+      } else {
+        hop(effect, to: streams[0])
+      }
     }
   }
 
