@@ -62,7 +62,17 @@ package struct ActivityBook: Hashable, Codable, Sendable {
   var starts = RateLimit.State()
   var updates = RateLimit.State()
 
-  package subscript(id: ActivityID) -> LiveActivity? { activities.first { $0.id == id } }
+  /// Written, an activity is replaced, or removed by nil; one that is not there stays so.
+  package internal(set) subscript(id: ActivityID) -> LiveActivity? {
+    get { activities.first { $0.id == id } }
+    set {
+      guard let place = activities.firstIndex(where: { $0.id == id }) else { return }
+      activities.replaceSubrange(place...place, with: newValue.map { [$0] } ?? [])
+    }
+  }
+
+  /// Those that have not ended.
+  var alive: [LiveActivity] { activities.filter { $0.state != .ended } }
 
   mutating func moveClock(by lapse: Interval) {
     starts.moveClock(by: lapse)
