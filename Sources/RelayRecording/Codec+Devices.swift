@@ -7,7 +7,7 @@ extension TimerWheel.Timer: Composite {
   }
 }
 
-extension TimerWheel.Subject: BinaryCodable {
+extension TimerWheel.Subject: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .expiration(let entry): writer.put(tag: 1, entry)
@@ -18,16 +18,10 @@ extension TimerWheel.Subject: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .expiration(entry: try reader.read())
-    case 2: self = .hold(app: try reader.read())
-    case 3: self = .refill(app: try reader.read())
-    case 4: self = .keepAlive(device: try reader.read())
-    case 5: self = .acknowledgement(device: try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .of(Self.expiration), 2: .of(Self.hold), 3: .of(Self.refill), 4: .of(Self.keepAlive),
+    5: .of(Self.acknowledgement),
+  ]
 }
 
 extension Device: Composite, Vacating {
@@ -37,7 +31,7 @@ extension Device: Composite, Vacating {
     \.hasDeadlines)
 }
 
-extension Device.Phase: BinaryCodable {
+extension Device.Phase: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .away: writer.put(tag: 1)
@@ -46,14 +40,9 @@ extension Device.Phase: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .away
-    case 2: self = .live(try reader.read())
-    case 3: self = .questioned(try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .just(.away), 2: .of(Self.live), 3: .of(Self.questioned),
+  ]
 }
 
 extension Slab.Index: BinaryCodable {
@@ -83,7 +72,7 @@ extension AcceptedNotification: Composite, Vacating {
     \.frameCount, \.wasSent, \.isPaid, \.expirationTimer)
 }
 
-extension AcceptedNotification.Phase: BinaryCodable {
+extension AcceptedNotification.Phase: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .waiting: writer.put(tag: 1)
@@ -92,14 +81,9 @@ extension AcceptedNotification.Phase: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .waiting
-    case 2: self = .stored
-    case 3: self = .inFlight(next: try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .just(.waiting), 2: .just(.stored), 3: .of(Self.inFlight),
+  ]
 }
 
 extension Alias: Composite, Vacating {
@@ -114,7 +98,7 @@ extension TokenChanges.Change: Composite {
   }
 }
 
-extension TokenChanges.Step: BinaryCodable {
+extension TokenChanges.Step: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .claiming(let request): writer.put(tag: 1, request)
@@ -123,14 +107,9 @@ extension TokenChanges.Step: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .claiming(try reader.read())
-    case 2: self = .leaving(since: try reader.read(), then: try reader.read())
-    case 3: self = .writing(try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .of(Self.claiming), 2: .of(Self.leaving), 3: .of(Self.writing),
+  ]
 }
 
 extension TokenChanges.Reply: Composite {
