@@ -2,9 +2,7 @@ import Primitives
 package import RelayCore
 
 extension TimerWheel.Timer: Composite {
-  package static let fields = Fields(Self.init(id:deadline:subject:)) {
-    ($0.id, $0.deadline, $0.subject)
-  }
+  package static let fields = Fields(Self.init, \.id, \.deadline, \.subject)
 }
 
 extension TimerWheel.Subject: Tagged {
@@ -87,15 +85,11 @@ extension AcceptedNotification.Phase: Tagged {
 }
 
 extension Alias: Composite, Vacating {
-  package static let fields = Fields(Self.init(own:grant:goneBefore:isConfirmed:)) {
-    ($0.own, $0.grant, $0.goneBefore, $0.isConfirmed)
-  }
+  package static let fields = Fields(Self.init, \.own, \.grant, \.goneBefore, \.isConfirmed)
 }
 
 extension TokenChanges.Change: Composite {
-  package static let fields = Fields(Self.init(own:step:questions:nextAt:)) {
-    ($0.own, $0.step, $0.questions, $0.nextAt)
-  }
+  package static let fields = Fields(Self.init, \.own, \.step, \.questions, \.nextAt)
 }
 
 extension TokenChanges.Step: Tagged {
@@ -113,17 +107,17 @@ extension TokenChanges.Step: Tagged {
 }
 
 extension TokenChanges.Reply: Composite {
-  package static let fields = Fields(Self.init(request:answer:)) { ($0.request, $0.answer) }
+  package static let fields = Fields(Self.init, \.request, \.answer)
 }
 
 extension BudgetKey: Composite {
-  package static let fields = Fields(Self.init(device:topic:)) { ($0.device, $0.topic) }
+  package static let fields = Fields(Self.init, \.device, \.topic)
 }
 
 extension FormerBudget: Composite {
-  package static let fields = Fields(Self.init(key:spent:)) { ($0.key, $0.spent) }
+  package static let fields = Fields(Self.init, \.key, \.spent)
 }
 
 extension AwaitedOutcome: Composite {
-  package static let fields = Fields(Self.init(device:decisions:)) { ($0.device, $0.decisions) }
+  package static let fields = Fields(Self.init, \.device, \.decisions)
 }

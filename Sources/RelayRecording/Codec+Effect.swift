@@ -64,34 +64,22 @@ extension DeviceAnswer: Tagged {
 
 extension DeviceReport: Composite {
   package static let fields = Fields(
-    Self.init(
-      device:isConnected:condition:policy:allowance:rides:keepAliveAt:inFlight:apps:)
-  ) {
-    (
-      $0.device, $0.isConnected, $0.condition, $0.policy, $0.allowance, $0.rides, $0.keepAliveAt,
-      $0.inFlight, $0.apps
-    )
-  }
+    Self.init, \.device, \.isConnected, \.condition, \.policy, \.allowance, \.rides, \.keepAliveAt,
+    \.inFlight, \.apps)
 }
 
 extension Allowance: Composite {
-  package static let fields = Fields(Self.init(remaining:limit:next:)) {
-    ($0.remaining, $0.limit, $0.next)
-  }
+  package static let fields = Fields(Self.init, \.remaining, \.limit, \.next)
 }
 
 extension DeviceReport.AppReport: Composite {
-  package static let fields = Fields(Self.init(topic:token:visible:silent:budget:allowance:)) {
-    ($0.topic, $0.token, $0.visible, $0.silent, $0.budget, $0.allowance)
-  }
+  package static let fields = Fields(
+    Self.init, \.topic, \.token, \.visible, \.silent, \.budget, \.allowance)
 }
 
 extension DeviceReport.Slot: Composite {
   package static let fields = Fields(
-    Self.init(uniqueID:apnsID:acceptedAt:expiresAt:isPaid:decision:)
-  ) {
-    ($0.uniqueID, $0.apnsID, $0.acceptedAt, $0.expiresAt, $0.isPaid, $0.decision)
-  }
+    Self.init, \.uniqueID, \.apnsID, \.acceptedAt, \.expiresAt, \.isPaid, \.decision)
 }
 
 extension BudgetDecision: Tagged {
@@ -106,15 +94,11 @@ extension BudgetDecision: Tagged {
 }
 
 extension Delivery: Composite {
-  package static let fields = Fields(Self.init(notification:via:acceptedAt:sentAt:)) {
-    ($0.notification, $0.via, $0.acceptedAt, $0.sentAt)
-  }
+  package static let fields = Fields(Self.init, \.notification, \.via, \.acceptedAt, \.sentAt)
 }
 
 extension JournalRecord: Composite {
-  package static let fields = Fields(Self.init(sequence:content:mayLinger:)) {
-    ($0.sequence, $0.content, $0.mayLinger)
-  }
+  package static let fields = Fields(Self.init, \.sequence, \.content, \.mayLinger)
 }
 
 extension JournalRecord.Content: Tagged {
@@ -149,7 +133,7 @@ extension JournalRecord.Content: Tagged {
 }
 
 extension DeliveryEvent: Composite {
-  package static let fields = Fields(Self.init(at:uniqueID:step:)) { ($0.at, $0.uniqueID, $0.step) }
+  package static let fields = Fields(Self.init, \.at, \.uniqueID, \.step)
 }
 
 extension DeliveryStep: Tagged {
@@ -206,9 +190,7 @@ extension PushDecision: Tagged {
 extension PushLimit: BinaryCodable {}
 
 extension FaultMark: Composite {
-  package static let fields = Fields(Self.init(name:place:action:)) {
-    ($0.name, $0.place, $0.action)
-  }
+  package static let fields = Fields(Self.init, \.name, \.place, \.action)
 }
 
 extension DiscardReason: Tagged {

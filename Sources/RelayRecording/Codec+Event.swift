@@ -206,7 +206,5 @@ extension RestoredRecord: Tagged {
 }
 
 extension SilentPolicy: Composite {
-  package static let fields = Fields(Self.init(name:perApp:perDevice:)) {
-    ($0.name, $0.perApp, $0.perDevice)
-  }
+  package static let fields = Fields(Self.init, \.name, \.perApp, \.perDevice)
 }

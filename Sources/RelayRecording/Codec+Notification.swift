@@ -94,13 +94,11 @@ extension Topic: BinaryCodable {
 }
 
 extension OwnToken: Composite {
-  package static let fields = Fields(Self.init(token:device:topic:)) {
-    ($0.token, $0.device, $0.topic)
-  }
+  package static let fields = Fields(Self.init, \.token, \.device, \.topic)
 }
 
 extension DeviceCredential: Composite {
-  package static let fields = Fields(Self.init(device:secret:)) { ($0.device, $0.secret) }
+  package static let fields = Fields(Self.init, \.device, \.secret)
 }
 
 extension NotificationClass: BinaryCodable {}

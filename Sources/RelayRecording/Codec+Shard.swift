@@ -82,13 +82,11 @@ where Key: BinaryCodable, Value: BinaryCodable {
 }
 
 extension TakenPush: Composite {
-  package static let fields = Fields(Self.init(notification:acceptedAt:takenAt:)) {
-    ($0.notification, $0.acceptedAt, $0.takenAt)
-  }
+  package static let fields = Fields(Self.init, \.notification, \.acceptedAt, \.takenAt)
 }
 
 extension TakenPush.Key: Composite {
-  package static let fields = Fields(Self.init(apnsID:device:)) { ($0.apnsID, $0.device) }
+  package static let fields = Fields(Self.init, \.apnsID, \.device)
 }
 
 extension Shard.Pending: Tagged {

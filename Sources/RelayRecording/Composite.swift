@@ -27,6 +27,16 @@ package struct Fields<Whole: Sendable>: Sendable {
     read = { reader throws(CodecError) in make(repeat try reader.read((each Field).self)) }
   }
 
+  /// The same for parts that are properties.
+  package init<each Field: BinaryCodable>(
+    _ make: @escaping @Sendable (repeat each Field) -> Whole,
+    _ path: repeat any KeyPath<Whole, each Field> & Sendable
+  ) {
+    let paths = (repeat each path)
+    write = { whole, writer in repeat writer.put(whole[keyPath: each paths]) }
+    read = { reader throws(CodecError) in make(repeat try reader.read((each Field).self)) }
+  }
+
   /// For values with many fields, or with some that no initializer takes.
   package init<each Field: BinaryCodable>(
     of vacant: Whole, _ path: repeat any WritableKeyPath<Whole, each Field> & Sendable

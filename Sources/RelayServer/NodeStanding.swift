@@ -13,9 +13,7 @@ package struct NodeStanding: Hashable, Sendable {
 }
 
 extension NodeStanding: Composite {
-  package static let fields = Fields(Self.init(leaseLeft:waitingEntries:waitingAge:)) {
-    ($0.leaseLeft, $0.waitingEntries, $0.waitingAge)
-  }
+  package static let fields = Fields(Self.init, \.leaseLeft, \.waitingEntries, \.waitingAge)
 }
 
 extension Interval {
