@@ -58,8 +58,7 @@ package enum DownLine: Equatable, Sendable {
       self = .notification(delivery)
     case "broadcast":
       guard let broadcast = Broadcast(members, line) else { return nil }
-      self = .broadcast(
-        broadcast, sentAt: members.time("sentAt", line) ?? Instant(milliseconds: 0))
+      self = .broadcast(broadcast, sentAt: members.time("sentAt", line) ?? Instant(milliseconds: 0))
     case "empty": self = .empty
     case "keepalive": self = .keepAlive
     case "barrier":

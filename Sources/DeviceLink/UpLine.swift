@@ -163,9 +163,7 @@ extension LineMembers {
       ? .notShown(reason: reason ?? "unknown") : .notLaunched(reason: reason ?? "unknown")
   }
 
-  private func moment(
-    _ key: String, _ line: Span<UInt8>
-  ) throws(UpLine.ParsingError) -> Instant? {
+  private func moment(_ key: String, _ line: Span<UInt8>) throws(UpLine.ParsingError) -> Instant? {
     guard member(key, line) != nil else { return nil }
     guard let moment = time(key, line) else { throw .unknownValue(key: key) }
     return moment

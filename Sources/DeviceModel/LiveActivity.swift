@@ -186,8 +186,7 @@ package enum ActivityEvent: Hashable, Sendable {
   /// From the relay; `rides` if it came together with something else.
   indirect case pushed(ActivityPush, rides: Bool)
   // By an app in the foreground (start), or a running one.
-  case started(
-    AppID, type: String, attributes: [UInt8], content: [UInt8], channel: String? = nil)
+  case started(AppID, type: String, attributes: [UInt8], content: [UInt8], channel: String? = nil)
   case updated(AppID, ActivityID, content: [UInt8])
   case ended(AppID, ActivityID, content: [UInt8]?)
   /// By the system: the update token is another one from now on.
@@ -224,9 +223,7 @@ package enum ActivityRefusal: Hashable, Codable, Sendable {
   /// - Parameters:
   ///   - time: how times are shown.
   ///   - push: how another push is called.
-  package func words(
-    _ app: String, time: (Instant) -> String, push: (PushID) -> String
-  ) -> String {
+  package func words(_ app: String, time: (Instant) -> String, push: (PushID) -> String) -> String {
     switch self {
     case .startBudget(let until):
       "push-to-start budget of \(app) is used up until \(time(until)) "

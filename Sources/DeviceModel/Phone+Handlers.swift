@@ -35,9 +35,7 @@ extension Phone {
 
   /// Why an app cannot be run for what is its own, whatever modes it declares.
   func launchRefusal(_ app: AppID) -> LaunchRefusal? {
-    guard let owner = self[app], owner.state != .uninstalled else {
-      return .notInstalled
-    }
+    guard let owner = self[app], owner.state != .uninstalled else { return .notInstalled }
     guard owner.state.mayBeLaunched else { return .forceQuit }
     return owner.callbackCount < limits.callbacksPerApp ? nil : .tooManyCallbacks
   }

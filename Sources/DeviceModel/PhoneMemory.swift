@@ -182,8 +182,7 @@ extension Phone {
 
   private func checkCallbacks() throws(PhoneMemoryError) {
     let numbers = callbacks.map(\.id.number)
-    try demand(
-      "the callbacks", isDistinct(numbers) && callbackNumbering.isSound(after: numbers))
+    try demand("the callbacks", isDistinct(numbers) && callbackNumbering.isSound(after: numbers))
     for callback in callbacks {
       // A callback ends with its process; without one it would never end.
       var isPossible = isKnown([callback.app]) && apps[callback.app.number].state.hasProcess

@@ -71,9 +71,7 @@ extension Expectation {
   static let countKeys = ["min", "max"]
   static let fetchKeys = ["within", "percentOfDays", "after", "before"]
 
-  init(
-    _ reader: Reader, _ names: PlaceNames, _ pushes: PushNames
-  ) throws(ScenarioError) {
+  init(_ reader: Reader, _ names: PlaceNames, _ pushes: PushNames) throws(ScenarioError) {
     try reader.check(Self.keys)
     let kinds = Self.keys[1...4].filter { reader[$0] != nil }
     guard kinds.count == 1 else {

@@ -14,8 +14,7 @@ extension Simulation {
     let root = try? JSONTree.read(entry.payload.bytes)
     let aps = root?["aps"]
     let deed = aps?["event"]?.text.flatMap(ActivityPush.Deed.init)
-    var message = ActivityPush(
-      id: pushID(of: push), app: apps[Int(app)].id, to: address, deed)
+    var message = ActivityPush(id: pushID(of: push), app: apps[Int(app)].id, to: address, deed)
     message.timestamp = aps?["timestamp"]?.wholeNumber
     message.type = aps?["attributes-type"]?.text
     message.attributes = aps?["attributes"]?.compactObject
@@ -122,9 +121,7 @@ extension Simulation {
     }
     // Pushes to a name that is no valid topic are refused.
     guard relay != nil, let topic = Topic(address.topic(of: name)) else { return }
-    guard isValid else {
-      return request { .asked(.unregistered(topic), credential, from: $0) }
-    }
+    guard isValid else { return request { .asked(.unregistered(topic), credential, from: $0) } }
     let token = DeviceToken(
       random: (random.next(), random.next(), random.next()),
       routingKey: credential.device.routingKey)

@@ -130,8 +130,7 @@ extension Simulation {
     guard relay != nil else { return order(.connect, phone) }
     relay?.connections.append(phone)
     let wait = phones[Int(phone)].path.reconnect.simulatedMilliseconds
-    schedule(
-      .connects(phone, connection: connection), at: time + wait + random.below(wait / 2 + 1))
+    schedule(.connects(phone, connection: connection), at: time + wait + random.below(wait / 2 + 1))
   }
 
   /// Nil for pushes from before the last start of the phone.

@@ -200,8 +200,7 @@ extension AppStep {
     case .launched(let cause): Told(.launched, cause.words(push: push))
     case .resumed(let cause): Told(.resumed, cause.words(push: push))
     case .opened(let age?):
-      Told(
-        .opened, "content \(TimeText.text(duration: age.milliseconds / 1000 * 1000)) old")
+      Told(.opened, "content \(TimeText.text(duration: age.milliseconds / 1000 * 1000)) old")
     case .opened: Told(.opened, "no content yet")
     case .launchImage(let content): Told(.launchImage, content.map { "\($0)" } ?? "plain")
     case .enteredBackground: Told(.left)
@@ -211,8 +210,7 @@ extension AppStep {
     case .taskEnded: Told(.taskEnded)
     case .taskExpired: Told(.taskExpired)
     case .wrote(let items, let isBeside):
-      Told(
-        .wrote, items.joined(separator: ", ") + (isBeside ? " (beside its database)" : ""))
+      Told(.wrote, items.joined(separator: ", ") + (isBeside ? " (beside its database)" : ""))
     case .merged(let files): Told(.merged, ContentFile.words(files))
     case .dataUnavailable(let protection): Told(.dataUnavailable, protection.rawValue)
     case .limitedCredential: Told(.limitedCredential)

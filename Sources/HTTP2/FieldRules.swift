@@ -170,9 +170,7 @@ private func contains(_ value: UnsafeRawBufferPointer, below limit: UInt8) -> Bo
     let other = word ^ deletes
     return ((word &- limits) & ~word | (other &- ones) & ~other) & highs != 0
   }
-  guard value.count >= 8 else {
-    return value.contains { $0 < limit || $0 == 0x7F }
-  }
+  guard value.count >= 8 else { return value.contains { $0 < limit || $0 == 0x7F } }
   var offset = 0
   while offset &+ 8 <= value.count {
     if isFound(value.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) { return true }

@@ -78,9 +78,7 @@ package struct DeviceAPI: Sendable {
   }
 
   /// Unregisters an app: its slots are emptied and its token ends.
-  package func unregister(
-    topic: String, of device: DeviceIdentity
-  ) async throws(ClientError) {
+  package func unregister(topic: String, of device: DeviceIdentity) async throws(ClientError) {
     _ = try await call(
       "DELETE", "\(path(device))/apps/\(topic)", headers: [device.authorization], expecting: 204)
   }
@@ -140,8 +138,7 @@ package struct DeviceAPI: Sendable {
     _ method: String, _ path: String, headers: [(name: String, value: String)] = [],
     body: [UInt8] = [], expecting status: Int
   ) async throws(ClientError) -> ClientResponse {
-    let answer = try await client.request(
-      method: method, path: path, headers: headers, body: body)
+    let answer = try await client.request(method: method, path: path, headers: headers, body: body)
     guard answer.status == status else {
       throw .refused(DeviceRefusal(status: answer.status, body: answer.body))
     }

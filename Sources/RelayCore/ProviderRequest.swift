@@ -102,8 +102,7 @@ package struct ProviderRequestHead: Sendable {
   ///     allocation.
   ///   - isReplacement: the value replaces that of an earlier request with the same field names.
   package mutating func parse(
-    _ field: FieldName, _ value: Span<UInt8>, recentTopic: inout Topic?,
-    isReplacement: Bool = false
+    _ field: FieldName, _ value: Span<UInt8>, recentTopic: inout Topic?, isReplacement: Bool = false
   ) {
     if !isReplacement {
       if seen.contains(field) { hasDuplicates = true }

@@ -220,8 +220,7 @@ extension Shard {
   }
 
   func ownToken(of app: AppNumber) -> OwnToken {
-    OwnToken(
-      token: apps[app].token, device: devices[apps[app].device].id, topic: apps[app].topic)
+    OwnToken(token: apps[app].token, device: devices[apps[app].device].id, topic: apps[app].topic)
   }
 
   /// Returns a token that no app got, or no longer has.
@@ -319,9 +318,7 @@ extension Shard {
           ?? .unregistered(own.device, own.topic, own.token, at: now),
         key: own.device.routingKey, into: &effects)
       let reply = TokenChanges.Reply(request: request, answer: .refused(.unavailable))
-      guard case .registration = step else {
-        return effects.append(.answer(request, reply.answer))
-      }
+      guard case .registration = step else { return effects.append(.answer(request, reply.answer)) }
       giveBack(own, since: nil, then: reply, into: &effects)
     }
   }

@@ -132,8 +132,7 @@ extension Shard {
     let other = apps[app].slots[notificationClass]
     if other.exists {
       if entries[other].order > entries[entry].order {
-        return discard(
-          entry, .replaced(by: entries[other].notification.uniqueID), into: &effects)
+        return discard(entry, .replaced(by: entries[other].notification.uniqueID), into: &effects)
       }
       discard(other, .replaced(by: entries[entry].notification.uniqueID), into: &effects)
     }

@@ -30,9 +30,7 @@ extension Shard {
     guard devices.count < Limits.devicesPerShard else {
       return effects.append(.answer(request, .refused(.tooManyDevices)))
     }
-    guard hasRoomForPersist else {
-      return effects.append(.answer(request, .refused(.unavailable)))
-    }
+    guard hasRoomForPersist else { return effects.append(.answer(request, .refused(.unavailable))) }
     precondition(deviceNumber(id) == nil, "device ids are minted at random and never twice")
     deviceIndex.insert(
       devices.insert(Device(id: id, secret: credential.secret)).number, KeyedHash.hash(id))
@@ -75,9 +73,7 @@ extension Shard {
     guard appNumber(token) == nil, aliasNumber(token) == nil else {
       return effects.append(.answer(request, .refused(.tokenTaken)))
     }
-    guard hasRoomForPersist else {
-      return effects.append(.answer(request, .refused(.unavailable)))
-    }
+    guard hasRoomForPersist else { return effects.append(.answer(request, .refused(.unavailable))) }
     guard !moves else {
       guard tokenChanges.hasRoom(for: id) else {
         return effects.append(.answer(request, .refused(.unavailable)))
@@ -87,8 +83,7 @@ extension Shard {
         new, .registration(new), from: request, .registered(id, topic, token, isOwn: false),
         into: &effects)
     }
-    attach(
-      App(token: token, topic: topic, device: device, registration: nextSequence), to: device)
+    attach(App(token: token, topic: topic, device: device, registration: nextSequence), to: device)
     goneTokens.remove(token)
     answerWhenPersisted(
       .registered(token), to: request, of: id, record: .registered(id, topic, token, isOwn: false),
@@ -121,9 +116,7 @@ extension Shard {
   }
 
   /// Undoes what the journal could not write.
-  mutating func rollBack(
-    _ answer: DeviceAnswer, _ sequence: UInt64, into effects: inout [Effect]
-  ) {
+  mutating func rollBack(_ answer: DeviceAnswer, _ sequence: UInt64, into effects: inout [Effect]) {
     switch answer {
     case .enrolled(let id):
       guard let device = deviceNumber(id), !devices[device].firstApp.exists,

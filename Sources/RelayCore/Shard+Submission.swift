@@ -45,9 +45,7 @@ extension Shard {
       }
       limit.consume(&apps[app].requests, at: now)
     }
-    guard hasRoomForPersist else {
-      return refuse(.serviceUnavailable, request, into: &effects)
-    }
+    guard hasRoomForPersist else { return refuse(.serviceUnavailable, request, into: &effects) }
     var mayGo = true
     if notification.isNamed {
       switch first(of: notification, app, acceptedAt: now) {
@@ -64,8 +62,7 @@ extension Shard {
     logReceived(notification, for: app, at: now, into: &effects)
     switch notification.expiration {
     case .at(let moment) where moment > now:
-      attemptAndPersist(
-        notification, app, request, expiresAt: moment, mayGo: mayGo, into: &effects)
+      attemptAndPersist(notification, app, request, expiresAt: moment, mayGo: mayGo, into: &effects)
     case .once, .at:
       attemptOnce(notification, app, request, into: &effects)
     }
@@ -290,9 +287,7 @@ extension Shard {
     effects.append(.respond(request, .gone(since: moment)))
   }
 
-  mutating func refuse(
-    _ rejection: Rejection, _ request: RequestID, into effects: inout [Effect]
-  ) {
+  mutating func refuse(_ rejection: Rejection, _ request: RequestID, into effects: inout [Effect]) {
     counters.rejected[Int(rejection.rawValue)] += 1
     effects.append(.respond(request, .rejected(rejection)))
   }

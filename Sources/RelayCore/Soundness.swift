@@ -39,8 +39,7 @@ struct Soundness {
     }
     for number in apps.indices {
       let app = apps[number]
-      try require(
-        devices.mayBeTaken(app.device), "app \(number) is of a device that is not there")
+      try require(devices.mayBeTaken(app.device), "app \(number) is of a device that is not there")
       try require(apps.isLink(app.next), "app \(number) names an app that is not there")
       try require(
         entries.isLink(app.slots.visible) && entries.isLink(app.slots.silent),
@@ -74,8 +73,7 @@ struct Soundness {
     for number in apps.indices {
       let app = apps[number]
       try require(isListed[Int(number)] == app.isRegistered, "app \(number) is in no list")
-      try require(
-        app.isRegistered || app.entryCount > 0, "app \(number) is kept for nothing")
+      try require(app.isRegistered || app.entryCount > 0, "app \(number) is kept for nothing")
       for notificationClass in NotificationClass.allCases {
         let slot = app.slots[notificationClass]
         guard slot.exists else { continue }

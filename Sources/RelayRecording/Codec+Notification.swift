@@ -59,10 +59,7 @@ extension SecretHash: BinaryCodable {
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      words: (
-        try reader.word(), try reader.word(), try reader.word(), try reader.word()
-      ))
+    self.init(words: (try reader.word(), try reader.word(), try reader.word(), try reader.word()))
   }
 }
 

@@ -130,8 +130,7 @@ struct LastHead {
     if case .covered = proof { return topic }
     do throws(CredentialError) {
       try credentials.authorize(
-        topic: topic.bytes.span,
-        isLocationPush: head.givenPushType?.requiresProviderToken == true)
+        topic: topic.bytes.span, isLocationPush: head.givenPushType?.requiresProviderToken == true)
     } catch {
       throw .credentials(error)
     }

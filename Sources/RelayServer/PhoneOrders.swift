@@ -137,9 +137,7 @@ extension DeviceConnection {
 }
 
 extension ShardRunner {
-  func order(
-    _ order: [UInt8]?, to device: DeviceID, _ tell: @escaping (PhoneAnswer) -> Void
-  ) {
+  func order(_ order: [UInt8]?, to device: DeviceID, _ tell: @escaping (PhoneAnswer) -> Void) {
     guard let stream = orders.stream(of: device),
       let connection = connections[stream.connection]
     else { return tell(.takesNone) }

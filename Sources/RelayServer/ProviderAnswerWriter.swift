@@ -65,8 +65,7 @@ struct ProviderAnswerWriter {
   /// All 410s have a time (Apple, "Handling notification responses from APNs").
   private mutating func gone(_ rejection: Rejection, since: Instant) -> [UInt8] {
     appendStatus(rejection)
-    return Array(
-      #"{"reason":"\#(rejection.reason)","timestamp":\#(since.milliseconds)}"#.utf8)
+    return Array(#"{"reason":"\#(rejection.reason)","timestamp":\#(since.milliseconds)}"#.utf8)
   }
 
   private mutating func appendStatus(_ rejection: Rejection) {

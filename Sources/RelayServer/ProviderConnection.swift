@@ -86,9 +86,7 @@ struct ProviderConnection {
 
   // MARK: Events
 
-  mutating func received(
-    _ events: [HTTP2Event], at now: Instant, on handler: ConnectionHandler
-  ) {
+  mutating func received(_ events: [HTTP2Event], at now: Instant, on handler: ConnectionHandler) {
     handler.runner.clock.beginBatch(at: now)
     let arena = handler.transport.http2.arena
     let fields = handler.transport.http2.fields
@@ -185,8 +183,7 @@ struct ProviderConnection {
   }
 
   private mutating func intervene(
-    _ notification: Notification, _ stream: StreamID, at now: Instant,
-    on handler: ConnectionHandler
+    _ notification: Notification, _ stream: StreamID, at now: Instant, on handler: ConnectionHandler
   ) {
     switch handler.runner.intervene(notification, stream, on: handler, at: now) {
     case .none: handler.runner.submit(notification, from: handler.address(stream), at: now)
@@ -378,9 +375,7 @@ extension ProviderConnection {
   }
 
   /// Sends the answer, without anything that the provider's credentials do not cover.
-  mutating func answer(
-    _ stream: StreamID, _ answer: QueryAnswer, on handler: ConnectionHandler
-  ) {
+  mutating func answer(_ stream: StreamID, _ answer: QueryAnswer, on handler: ConnectionHandler) {
     questions.end(stream)
     guard waiting[stream] != nil else { return }
     switch answer {

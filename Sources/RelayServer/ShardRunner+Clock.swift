@@ -15,9 +15,7 @@ extension ShardRunner {
   }
 
   /// Handles a device's `barrier` line.
-  func barrier(
-    from stream: StreamAddress, _ device: DeviceID, _ number: UInt64, next: Instant?
-  ) {
+  func barrier(from stream: StreamAddress, _ device: DeviceID, _ number: UInt64, next: Instant?) {
     guard clock.isVirtual else { return }
     // A moment in the past would be due for ever.
     let next = next.map { max($0, now + .milliseconds(1)) }

@@ -121,8 +121,7 @@ struct Writer: Sendable {
   @discardableResult mutating func commit(everything: Bool = false) -> Bool {
     isCommitScheduled = false
     let now = DispatchTime.now().uptimeNanoseconds
-    let batch = backlog.popBatch(
-      limit: configuration.maximumBatch, everything: everything, at: now)
+    let batch = backlog.popBatch(limit: configuration.maximumBatch, everything: everything, at: now)
     var isWritten = true
     if !batch.isEmpty || owes && (everything || owedAt <= now) {
       isWritten = write(batch, at: now)

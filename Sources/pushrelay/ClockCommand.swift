@@ -45,8 +45,7 @@ struct ClockCommand: AsyncParsableCommand {
     // A list that takes all, so that -5m too gets an error about lengths of time.
     @Argument(
       parsing: .allUnrecognized,
-      help: ArgumentHelp(
-        "A length of time such as 90s, 1h30m or 30d; or next.", valueName: "time"))
+      help: ArgumentHelp("A length of time such as 90s, 1h30m or 30d; or next.", valueName: "time"))
     var times: [String]
     private var time: String { times.first ?? "" }
     @OptionGroup var common: AdminOptions

@@ -29,8 +29,7 @@ struct DemoStory {
   private static let habits = DeviceListener.Habits(followsClock: true, outcome: .newData)
 
   init(
-    state: String, addresses: Relay.Addresses, clock: VirtualClock,
-    life: AsyncStream<DeliveryEvent>
+    state: String, addresses: Relay.Addresses, clock: VirtualClock, life: AsyncStream<DeliveryEvent>
   ) async throws {
     self.clock = clock
     self.addresses = addresses

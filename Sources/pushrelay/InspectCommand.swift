@@ -29,9 +29,7 @@ struct InspectCommand: AsyncParsableCommand {
   @Option(help: "The device's secret (default: from the state directory).")
   var secret: String?
 
-  @Option(
-    name: .customLong("device"),
-    help: RelayConfiguration.Endpoint.help("device", port: 5223))
+  @Option(name: .customLong("device"), help: RelayConfiguration.Endpoint.help("device", port: 5223))
   var listener: RelayConfiguration.Endpoint?
 
   @Flag(help: "Print the relay's answer as JSON.")

@@ -71,8 +71,7 @@ extension ShardRunner {
 
   @inline(never)
   func intervene(
-    _ notification: Notification, _ stream: StreamID, on handler: ConnectionHandler,
-    at now: Instant
+    _ notification: Notification, _ stream: StreamID, on handler: ConnectionHandler, at now: Instant
   ) -> Intervention {
     if reserved(notification.token) == nil,
       let rule = faults.inForce?.hit(.connection, notification, at: now)
