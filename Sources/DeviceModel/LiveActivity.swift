@@ -127,6 +127,8 @@ package enum ActivityAddress: Hashable, Codable, Sendable {
   /// Broadcasts, for all activities that listen to it; its id.
   case channel(String)
 
+  package var isChannel: Bool { if case .channel = self { true } else { false } }
+
   /// The last part of the topic under which a device has the token: `start.OrderAttributes`,
   /// `activity.1` (docs/PROTOCOL.md, "Live Activities").
   package var part: String {

@@ -377,7 +377,7 @@ extension Phone {
 }
 
 extension ActivityPush {
-  var isBroadcast: Bool { if case .channel = address { true } else { false } }
+  var isBroadcast: Bool { address.isChannel }
 }
 
 extension LiveActivity {

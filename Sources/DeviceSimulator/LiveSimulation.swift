@@ -103,11 +103,6 @@ package struct LiveSimulation: Sendable {
     PhoneState(player.simulation, phone: phone, lastRuns)
   }
 
-  /// Whether an app of the phone has Live Activities.
-  package func hasActivities(_ phone: Int) -> Bool {
-    model(of: phone).apps.contains { $0.definition.activities != nil }
-  }
-
   /// Tokens and channels of Live Activities that the relay is to know now, by app.
   package func activityAddresses(of phone: Int) -> [(app: String, address: ActivityAddress)] {
     model(of: phone).apps.flatMap { app in

@@ -371,9 +371,13 @@ extension Simulation {
     case .failed: return .failed
     case .notLaunched(let refusal): return .notLaunched(reason: refusal.rawValue)
     case .replaced(let newer):
-      let number = number(of: newer)
-      let name = entry(of: number)?.id.map { "\($0)" } ?? "push \(number + 1)"
-      return .notLaunched(reason: "replaced by \(name)")
+      return .notLaunched(reason: "replaced by \(name(of: newer))")
     }
+  }
+
+  /// As people who look at the relay, or at a scenario, know it.
+  func name(of push: PushID) -> String {
+    let number = number(of: push)
+    return entry(of: number)?.id.map { "\($0)" } ?? "push \(number + 1)"
   }
 }
