@@ -87,8 +87,7 @@ enum FaultWish {
       return .answer(rejection)
     case .delay: return .delay(try length())
     case .stall: return .stall(try length())
-    case .goAway:
-      return .goAway(try Refusal.read(wish.text(name), "do.goaway", oneOf: \.rawValue))
+    case .goAway: return .goAway(try Refusal.read(wish.text(name), "do.goaway", oneOf: \.rawValue))
     case .drop: return try plain(.drop)
     case .reset: return try plain(.reset)
     case .duplicate: return try plain(.duplicate)

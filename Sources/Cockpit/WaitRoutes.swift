@@ -220,8 +220,7 @@ struct WaitRoutes {
       switch wish.what {
       case .connected: report.isConnected
       case .disconnected: !report.isConnected
-      case .registered:
-        report.apps.contains { topic == nil || $0.topic.description == topic }
+      case .registered: report.apps.contains { topic == nil || $0.topic.description == topic }
       case .received, .restored, .sent, .stored, .held, .delivered, .discarded, .replaced,
         .expired, .outcome:
         false

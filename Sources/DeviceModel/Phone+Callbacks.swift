@@ -157,8 +157,7 @@ extension Phone {
     else { return }
     let index = callbacks[place].app.number
     switch apps[index].definition.script.handlers {
-    case .eachItsOwn:
-      complete(place, outcome)
+    case .eachItsOwn: complete(place, outcome)
     case .oneProperty:
       guard let kept = apps[index].process.keptHandler else { return }
       apps[index].process.keptHandler = nil

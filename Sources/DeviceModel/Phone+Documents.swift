@@ -47,17 +47,14 @@ extension Phone {
       if let obstacle = obstacle(to: app, using: id) { return ignore(obstacle) }
       let value = StateValue.bookmark(documents.grant(id, to: app).data)
       apps[app.number].process.interface.apply(.set(path, key: key, value))
-    case .used(let use, let app):
-      begin(use, by: app, for: nil)
-    case .listed(let app):
-      list(for: app)
+    case .used(let use, let app): begin(use, by: app, for: nil)
+    case .listed(let app): list(for: app)
     case .elsewhere(let change): hear(change)
     case .driveSwitched(let isOn):
       guard (documents.lacksDrive == true) == isOn else { return ignore(.alreadySo) }
       documents.lacksDrive = isOn ? nil : true
       catchUp()
-    case .uploaded(let id, let revision):
-      sent(id, revision)
+    case .uploaded(let id, let revision): sent(id, revision)
     }
   }
 
@@ -236,8 +233,7 @@ extension Phone {
       // A rename is no new content.
       guard body != document.remoteBody ?? document.body else { return }
       changedElsewhere(known, body, modifiedAt)
-    case .changed(let id, let body, let moment):
-      changedElsewhere(id, body, moment ?? now)
+    case .changed(let id, let body, let moment): changedElsewhere(id, body, moment ?? now)
     case .deleted(let id, let origin):
       guard let known = id ?? documents.id(of: origin), documents.documents[known] != nil else {
         return ignore(.unknownDocument)
@@ -285,8 +281,7 @@ extension Phone {
     _ id: DocumentID, _ body: DocumentBody, _ modifiedAt: Instant
   ) {
     guard let document = documents.documents[id] else { return ignore(.unknownDocument) }
-    documents.documents[id]?.remoteRevision =
-      max(document.revision, document.remoteRevision) + 1
+    documents.documents[id]?.remoteRevision = max(document.revision, document.remoteRevision) + 1
     documents.documents[id]?.remoteBody = body
     documents.documents[id]?.remoteModifiedAt = modifiedAt
     if document.content == .placeholder {
@@ -328,8 +323,7 @@ extension Phone {
       }
       return contentSettled(id)
     }
-    documents.documents[id]?.arrived =
-      transfer.isPerformed ? transfer.done : transfer.request.bytes
+    documents.documents[id]?.arrived = transfer.isPerformed ? transfer.done : transfer.request.bytes
     requestForService(id)
   }
 

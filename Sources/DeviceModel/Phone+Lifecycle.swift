@@ -40,8 +40,7 @@ extension Phone {
       emit(.app(AppID(index), .resumed(cause)))
       mergeDownloads(index)
       return limits.resumeTime
-    case .background, .foreground:
-      return .zero
+    case .background, .foreground: return .zero
     case .forceQuit, .uninstalled:
       preconditionFailure("callers refuse what may not be launched first")
     }
@@ -85,8 +84,7 @@ extension Phone {
   private mutating func bringToForeground(_ index: Int) {
     let id = AppID(index)
     switch apps[index].state {
-    case .uninstalled:
-      preconditionFailure("what is not there is refused at the entry")
+    case .uninstalled: preconditionFailure("what is not there is refused at the entry")
     case .notRunning, .forceQuit:
       let ignores = apps[index].ignoresNextSnapshot
       apps[index].ignoresNextSnapshot = false
@@ -96,10 +94,8 @@ extension Phone {
       let isTopThere = apps[index].process.isTopRestored && snapshot?.isForSwitcherOnly != true
       let shown = ignores || !isTopThere ? nil : snapshot?.shows
       emit(.app(id, .launchImage(shown)))
-    case .suspended:
-      emit(.app(id, .resumed(.user)))
-    case .background, .foreground:
-      break
+    case .suspended: emit(.app(id, .resumed(.user)))
+    case .background, .foreground: break
     }
     // Launched while locked, it has not restored its state yet.
     if !apps[index].process.isRestored { restore(index) }

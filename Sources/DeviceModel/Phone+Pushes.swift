@@ -12,8 +12,7 @@ extension Phone {
       return emit(.report(push.id, outcome))
     case nil: recentPushes.add(push.id, atMost: limits.recentPushes)
     }
-    guard apps.indices.contains(push.app.number), apps[push.app.number].state != .uninstalled
-    else {
+    guard apps.indices.contains(push.app.number), apps[push.app.number].state != .uninstalled else {
       return report(push.id, .notLaunched(.notInstalled))
     }
     guard push.wakesApp || push.handler != nil else {

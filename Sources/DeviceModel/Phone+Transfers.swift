@@ -58,8 +58,7 @@ extension Phone {
     for index in service.transfers.indices {
       let transfer = service.transfers[index]
       switch transfer.phase {
-      case .ended, .awaitingCredentials:
-        continue
+      case .ended, .awaitingCredentials: continue
       case .active where transfer.hasReachedBreak:
         breakOff(index)
         hasBroken = true
@@ -112,9 +111,7 @@ extension Phone {
       interrupt(index)
       service.transfers[index].phase = .waiting(hold)
       emit(.transfer(transfer.id, transfer.app, .held(hold)))
-    } else if transfer.request.demandsCredentials, !transfer.isPerformed,
-      !transfer.hasCredentials
-    {
+    } else if transfer.request.demandsCredentials, !transfer.isPerformed, !transfer.hasCredentials {
       demandCredentials(index)
     } else if transfer.phase != .active {
       service.transfers[index].phase = .active

@@ -249,8 +249,7 @@ extension Phone {
     case .regionEntered(let app): call(app.number, .region, .location)
     case .fetchSimulated(let app): simulateFetch(app.number)
     case .audioSwitched(let app, let isOn): audioSwitched(app.number, isOn)
-    case .backgroundAsked(let app):
-      emit(.app(app, .asked(backgroundRefusal(of: app))))
+    case .backgroundAsked(let app): emit(.app(app, .asked(backgroundRefusal(of: app))))
     case .appCrashed(let app): terminate(app.number, .crash)
     case .fetchIntervalSet(let app, let interval):
       apps[app.number].fetchInterval = interval

@@ -86,8 +86,7 @@ extension Expectation {
     rule =
       switch kinds[0] {
       case "order": try Self.order(try reader.required("order"), names, pushes)
-      case "fetchedBeforeUse":
-        try Self.fetchedBeforeUse(try reader.required("fetchedBeforeUse"))
+      case "fetchedBeforeUse": try Self.fetchedBeforeUse(try reader.required("fetchedBeforeUse"))
       case "never":
         .expect(
           try Match(try reader.required("never"), names, pushes), try Window(reader), count: 0...0)

@@ -67,8 +67,7 @@ extension Simulation {
 
   /// The relay learns of an uninstalled app with the next push to it.
   mutating func noticeMissing(_ push: Int32, _ outcome: DeliveryOutcome?) {
-    guard outcome == .missing, let entry = entry(of: push)
-    else { return }
+    guard outcome == .missing, let entry = entry(of: push) else { return }
     unregister(apps[Int(entry.app)])
   }
 
@@ -271,8 +270,7 @@ extension Simulation {
       record(.connected, phone: phone)
       phones[Int(phone)].connectionAtRelay = connection
       tellRelay(.asked(.connected, phones[Int(phone)].credential, from: id))
-    case .condition(let condition):
-      tellRelay(.stream(id, .reported(ConditionReport(condition))))
+    case .condition(let condition): tellRelay(.stream(id, .reported(ConditionReport(condition))))
     case .decision(let push, let decision):
       tellRelay(.stream(id, .decided(uniqueID(push), decision)))
     case .ack(let push, let outcome):
@@ -370,8 +368,7 @@ extension Simulation {
     case .noData: return .noData
     case .failed: return .failed
     case .notLaunched(let refusal): return .notLaunched(reason: refusal.rawValue)
-    case .replaced(let newer):
-      return .notLaunched(reason: "replaced by \(name(of: newer))")
+    case .replaced(let newer): return .notLaunched(reason: "replaced by \(name(of: newer))")
     }
   }
 

@@ -173,8 +173,7 @@ extension PushDecision {
   fileprivate var told: Told {
     switch self {
     case .waits(let limit, nil): Told(.waits, limit.rawValue)
-    case .waits(let limit, let until?):
-      Told(.waits) { "\(limit.rawValue) until \($0.text(until))" }
+    case .waits(let limit, let until?): Told(.waits) { "\(limit.rawValue) until \($0.text(until))" }
     case .runs: Told(.waits, "no longer")
     }
   }

@@ -124,10 +124,8 @@ struct FrameReader {
       held.append(contentsOf: input)
       input = UnsafeRawBufferPointer(rebasing: input[input.count...])
       return nil
-    case .broken(let failure):
-      return .broken(failure)
-    case .other:
-      return nil
+    case .broken(let failure): return .broken(failure)
+    case .other: return nil
     }
   }
 
@@ -148,10 +146,8 @@ struct FrameReader {
         held.withUnsafeBytes { countIfIdle($0, length) }
         isReset = held[3] == UInt8(NGHTTP2_RST_STREAM.rawValue)
         return .passHeld
-      case .headers:
-        return .headersHeld
-      case .broken(let failure):
-        return .broken(failure)
+      case .headers: return .headersHeld
+      case .broken(let failure): return .broken(failure)
       }
     }
   }

@@ -89,19 +89,15 @@ package final class HTTP2Session {
     while state.pointee.turn.headerBlocks > 0, let step = state.pointee.nextStep(&rest) {
       var result = 0
       switch step {
-      case .pass(let bytes):
-        result = feed(bytes)
-      case .passHeld:
-        result = state.pointee.frames.takeHeld().withUnsafeBytes { feed($0) }
-      case .headers(let head, let block):
-        result = feedHeaders(head, block)
+      case .pass(let bytes): result = feed(bytes)
+      case .passHeld: result = state.pointee.frames.takeHeld().withUnsafeBytes { feed($0) }
+      case .headers(let head, let block): result = feedHeaders(head, block)
       case .headersHeld:
         switch state.pointee.frames.joinHeldBlock() {
         case .success(let (head, block)): result = block.withUnsafeBytes { feedHeaders(head, $0) }
         case .failure(let failure): state.pointee.failure = failure.error
         }
-      case .broken(let failure):
-        state.pointee.failure = state.pointee.failure ?? failure.error
+      case .broken(let failure): state.pointee.failure = state.pointee.failure ?? failure.error
       }
       guard result >= 0, state.pointee.failure == nil else { return result }
     }

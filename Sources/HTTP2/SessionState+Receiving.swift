@@ -166,8 +166,7 @@ extension SessionState {
     if let last = events.last, case .data(id, let earlier, endStream: false) = last,
       earlier.upperBound == start
     {
-      events[events.count - 1] =
-        .data(id, bytes: earlier.lowerBound..<arenaUsed, endStream: false)
+      events[events.count - 1] = .data(id, bytes: earlier.lowerBound..<arenaUsed, endStream: false)
     } else {
       events.append(.data(id, bytes: start..<arenaUsed, endStream: false))
     }

@@ -213,8 +213,7 @@ package struct ConnectionCredentials: Sendable {
       guard key.topics != nil, key.isRelated(toKeyID: keyID, relatedKeyID: relatedKeyID) else {
         throw .unrelatedKeyOnConnection
       }
-    case .certificate, .open:
-      break
+    case .certificate, .open: break
     }
     return binding
   }

@@ -150,8 +150,7 @@ extension Shard {
         continue
       }
       switch step {
-      case .claiming(let request):
-        effects.append(.answer(request, .refused(.unavailable)))
+      case .claiming(let request): effects.append(.answer(request, .refused(.unavailable)))
       case .writing: break
       case .leaving(_, let reply):
         // The journal has it; the token's shard learns of it at the next claim.
@@ -169,10 +168,8 @@ extension Shard {
     }
     _ = tokenChanges.end(own)
     switch decision {
-    case .refused(let refusal):
-      effects.append(.answer(request, .refused(refusal)))
-    case .granted:
-      registerGranted(own, from: request, into: &effects)
+    case .refused(let refusal): effects.append(.answer(request, .refused(refusal)))
+    case .granted: registerGranted(own, from: request, into: &effects)
     }
   }
 
@@ -288,8 +285,7 @@ extension Shard {
         effects.append(.answer(request, reply.answer))
       }
       // One of the relay's making ends as the device's id, so its alias would be here.
-      let isOwn =
-        own.token.routingKey != own.device.routingKey || aliasNumber(own.token) != nil
+      let isOwn = own.token.routingKey != own.device.routingKey || aliasNumber(own.token) != nil
       attach(
         App(token: own.token, topic: own.topic, device: device, registration: 0, isOwn: isOwn),
         to: device)

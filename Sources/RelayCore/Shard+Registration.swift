@@ -55,8 +55,7 @@ extension Shard {
     // Idempotent: keeps its token, unless it brings another of its own.
     if let known, !(isOwn || moves) || apps[known].token == token {
       // Promise nothing while its record may fail, or the app is about to get another token.
-      let isSafe =
-        !isPending(apps[known].registration) && !tokenChanges.contains(id, topic)
+      let isSafe = !isPending(apps[known].registration) && !tokenChanges.contains(id, topic)
       let answer = isSafe ? DeviceAnswer.registered(apps[known].token) : .refused(.unavailable)
       return effects.append(.answer(request, answer))
     }

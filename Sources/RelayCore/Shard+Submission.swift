@@ -63,8 +63,7 @@ extension Shard {
     switch notification.expiration {
     case .at(let moment) where moment > now:
       attemptAndPersist(notification, app, request, expiresAt: moment, mayGo: mayGo, into: &effects)
-    case .once, .at:
-      attemptOnce(notification, app, request, into: &effects)
+    case .once, .at: attemptOnce(notification, app, request, into: &effects)
     }
   }
 
@@ -116,8 +115,7 @@ extension Shard {
     pending.append(.submission(request, uniqueID: notification.uniqueID, entry: entry))
     // Others of its app and class that wait for the journal were accepted first, and go first.
     let isFirst = apps[app].waiting[notification.notificationClass] == 0
-    let goesDirectly =
-      if mayGo, isFirst, case .allowed = verdict(on: entry) { true } else { false }
+    let goesDirectly = if mayGo, isFirst, case .allowed = verdict(on: entry) { true } else { false }
     // Constructed in place: a variable would be copied.
     if apps[app].isOwn {
       let content = contentOfOwn(notification, app)
@@ -167,10 +165,8 @@ extension Shard {
       case .device:
         let reply = pendingAnswers.removeFirst()
         effects.append(.answer(reply.request, reply.answer))
-      case .alias:
-        aliasPersisted(into: &effects)
-      case .note, .nothing:
-        break
+      case .alias: aliasPersisted(into: &effects)
+      case .note, .nothing: break
       }
     }
   }
@@ -190,10 +186,8 @@ extension Shard {
         let reply = pendingAnswers.removeFirst()
         rollBack(reply.answer, failed, into: &effects)
         effects.append(.answer(reply.request, .refused(.unavailable)))
-      case .alias:
-        aliasFailed(into: &effects)
-      case .note, .nothing:
-        break
+      case .alias: aliasFailed(into: &effects)
+      case .note, .nothing: break
       }
     }
   }

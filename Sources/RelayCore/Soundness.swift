@@ -167,16 +167,13 @@ struct Soundness {
   /// The owner's timer for a subject; nil without an owner or anything to time.
   func timer(of subject: TimerWheel.Subject) -> TimerWheel.TimerID? {
     switch subject {
-    case .expiration(let entry):
-      entries.mayBeTaken(entry) ? entries[entry].expirationTimer : nil
+    case .expiration(let entry): entries.mayBeTaken(entry) ? entries[entry].expirationTimer : nil
     case .hold(let app):
       apps.mayBeTaken(app) && apps[app].slots.visible.exists ? apps[app].holdTimer : nil
     case .refill(let app):
       apps.mayBeTaken(app) && apps[app].slots.silent.exists ? apps[app].refillTimer : nil
-    case .keepAlive(let device):
-      isConnected(device) ? devices[device].keepAliveTimer : nil
-    case .acknowledgement(let device):
-      isConnected(device) ? devices[device].ackTimer : nil
+    case .keepAlive(let device): isConnected(device) ? devices[device].keepAliveTimer : nil
+    case .acknowledgement(let device): isConnected(device) ? devices[device].ackTimer : nil
     }
   }
 

@@ -16,8 +16,7 @@ extension Effect: Tagged {
     case .forget(let sequence): writer.put(tag: 10, sequence)
     case .tell(let routingKey, let event): writer.put(tag: 11, routingKey, event)
     case .log(let event): writer.put(tag: 13, event)
-    case .sendBroadcast(let broadcast, let connections):
-      writer.put(tag: 14, broadcast, connections)
+    case .sendBroadcast(let broadcast, let connections): writer.put(tag: 14, broadcast, connections)
     }
   }
 

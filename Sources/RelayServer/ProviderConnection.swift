@@ -109,10 +109,8 @@ struct ProviderConnection {
         // Kept until its stream ends; the next sweep resets it.
         waiting.insert(.unnamed, stream)
         writer.respondHeadersTooLarge(stream, on: handler)
-      case .closed(let stream, _):
-        forget(stream)
-      case .drained, .goAwayReceived, .pingReceived, .pingAcknowledged, .settingsReceived:
-        break
+      case .closed(let stream, _): forget(stream)
+      case .drained, .goAwayReceived, .pingReceived, .pingAcknowledged, .settingsReceived: break
       }
     }
   }
@@ -165,8 +163,7 @@ struct ProviderConnection {
     case .failure(let rejection):
       handler.runner.history.refused(rejection, uniqueID, from: handler.peerText, at: now)
       respond(stream, .rejected(rejection), on: handler)
-    case nil:
-      refuse(stream, on: handler)
+    case nil: refuse(stream, on: handler)
     }
   }
 
@@ -404,8 +401,7 @@ extension ProviderConnection {
       let body = FeedbackPage(
         tokens: tokens, cursor: page.last?.position ?? position, hasMore: items.count > page.count)
       respond(stream, 200, body, on: handler)
-    case .feedback(.failure, _):
-      respond(stream, .rejected(.serviceUnavailable), on: handler)
+    case .feedback(.failure, _): respond(stream, .rejected(.serviceUnavailable), on: handler)
     }
   }
 

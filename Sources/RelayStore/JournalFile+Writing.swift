@@ -137,8 +137,7 @@ extension JournalFile {
         [device.stored, topic.stored, token.stored])
       try unsubscribe(device, topic)
       try retire(token, topic, at, &plan)
-    case .granted(let own):
-      try grant(own)
+    case .granted(let own): try grant(own)
     case .released(let own):
       try connection.execute(
         "DELETE FROM aliases WHERE token = ? AND device = ? AND topic = ?",
@@ -146,10 +145,8 @@ extension JournalFile {
     case .forgotten(let device):
       try connection.execute("DELETE FROM devices WHERE id = ?", [device.stored])
       try connection.execute("DELETE FROM budgets WHERE device = ?", [device.stored])
-    case .subscribed(let device, let topic, let channel):
-      try subscribe(device, topic, channel)
-    case .unsubscribed(let device, let topic, let channel):
-      try unsubscribe(device, topic, channel)
+    case .subscribed(let device, let topic, let channel): try subscribe(device, topic, channel)
+    case .unsubscribed(let device, let topic, let channel): try unsubscribe(device, topic, channel)
     case .spent(let device, let topic, let app, let all):
       try setBudget(of: device, topic, app)
       try connection.execute(

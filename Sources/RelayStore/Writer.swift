@@ -203,8 +203,7 @@ struct Writer: Sendable {
   /// Otherwise the connection stays: it knows the log's valid end and overwrites the rest.
   mutating func closeFile(after error: any Error, at now: UInt64) {
     switch (error as? SQLiteError)?.code {
-    case nil, .corrupt, .notADatabase, .cannotOpen, .misuse:
-      closeFile()
+    case nil, .corrupt, .notADatabase, .cannotOpen, .misuse: closeFile()
     default:
       if now &- workedAt > Self.reopenNanoseconds { closeFile() }
     }

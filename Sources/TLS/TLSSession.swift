@@ -135,10 +135,8 @@ package struct TLSSession: ~Copyable {
       _ = SSL_shutdown(session)
       ErrorQueue.clear()
       phase = .closed
-    case .handshaking:
-      phase = .closed
-    case .closed, .failed:
-      break
+    case .handshaking: phase = .closed
+    case .closed, .failed: break
     }
   }
 

@@ -59,8 +59,7 @@ struct ClockCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let body =
-        try time == "next" ? JSONText.bytes(["next": true]) : JSONText.bytes(["by": time])
+      let body = try time == "next" ? JSONText.bytes(["next": true]) : JSONText.bytes(["by": time])
       try await common.show(.POST, "/v1/clock/advance", body: body) { (advance: ClockAdvance) in
         Console.say(Instant(milliseconds: advance.now).iso8601)
         for (what, count) in advance.fired.sorted(by: { $0.key < $1.key }) {

@@ -196,8 +196,7 @@ struct DemoStory {
     switch event.step {
     case .storedPower(.some(let until), let limit):
       "held until \(until.described(at: event.at)) by \(limit.name)"
-    case .discarded(.replaced(let id)):
-      "replaced by \(names[id] ?? "a newer one")"
+    case .discarded(.replaced(let id)): "replaced by \(names[id] ?? "a newer one")"
     case .received, .restored, .sent, .storedOffline, .storedPower(until: nil, _), .discarded,
       .delivered, .outcome, .decided, .faulted:
       event.step.description

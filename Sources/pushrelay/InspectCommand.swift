@@ -126,8 +126,7 @@ struct InspectCommand: AsyncParsableCommand {
 
   private static func text(_ slot: DeviceStatus.Slot?, _ now: Instant) -> String {
     guard let slot else { return "empty" }
-    var text =
-      "\(slot.id), accepted \(Instant(milliseconds: slot.acceptedAt).described(at: now))"
+    var text = "\(slot.id), accepted \(Instant(milliseconds: slot.acceptedAt).described(at: now))"
     if let end = slot.expiresAt {
       text += ", expires \(Instant(milliseconds: end).described(at: now))"
     }

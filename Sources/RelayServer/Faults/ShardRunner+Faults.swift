@@ -82,10 +82,8 @@ extension ShardRunner {
       case .reset, .blackhole:
         sufferSoon(action, handler)
         return .taken
-      case .goAway, .halfClose, .stall:
-        sufferSoon(action, handler)
-      case .answer, .delay, .drop, .duplicate, .failWrite:
-        break
+      case .goAway, .halfClose, .stall: sufferSoon(action, handler)
+      case .answer, .delay, .drop, .duplicate, .failWrite: break
       }
     }
     return intervene(notification, from: handler.address(stream), at: now)
