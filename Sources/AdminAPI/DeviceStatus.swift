@@ -131,8 +131,7 @@ package struct DeviceEvent: Codable, Sendable {
     self.what = what
     self.topic = topic?.description
     self.condition = condition.map {
-      Condition(
-        power: $0.power.rawValue, network: $0.network.rawValue, screen: $0.screen.rawValue)
+      Condition(power: $0.power.rawValue, network: $0.network.rawValue, screen: $0.screen.rawValue)
     }
     self.remaining = remaining
     self.policy = policy

@@ -35,8 +35,7 @@ extension NotificationLife {
     switch last.step {
     case .received: return "Accepted; it waits for the journal."
     case .restored: return "Read from the journal at the start of the relay."
-    case .sent(let via, _):
-      return "Sent (\(via.name)); the device has not acknowledged it yet."
+    case .sent(let via, _): return "Sent (\(via.name)); the device has not acknowledged it yet."
     case .storedOffline: return "Held: the phone is not connected; it goes when it connects."
     case .storedPower(let until?, let limit):
       return "Held by \(limit.name), until \(until.text(at: now)) or until it can ride along."

@@ -81,8 +81,7 @@ package struct Cockpit: Service {
       router: router(guarded: nil), server: server(nil),
       configuration: ApplicationConfiguration(
         address: .unixDomainSocket(path: path),
-        availableConnectionsDelegate: .maximum(
-          Limits.adminConnections, logger: quiet)),
+        availableConnectionsDelegate: .maximum(Limits.adminConnections, logger: quiet)),
       onServerRunning: { [logger, relay] channel in
         try? await relay.descriptors.watch(channel)
         do {
@@ -103,9 +102,7 @@ package struct Cockpit: Service {
     try? FileManager.default.removeItem(atPath: path)
   }
 
-  private func runTCP(
-    _ endpoint: RelayConfiguration.Endpoint, _ ready: Ready
-  ) async throws {
+  private func runTCP(_ endpoint: RelayConfiguration.Endpoint, _ ready: Ready) async throws {
     let token = try AdminToken.read(Self.tokenPath(state: configuration.state))
     var hosts: Set<String> = ["localhost", "127.0.0.1", "::1", endpoint.host.lowercased()]
     hosts.formUnion(configuration.adminHosts.map { $0.lowercased() })
@@ -191,8 +188,7 @@ package struct Cockpit: Service {
     RecordingRoutes(relay: relay).add(to: router)
     ClusterRoutes(relay: relay).add(to: router)
     DeviceRoutes(
-      relay: relay, version: Version.number,
-      cursor: { epoch.cursor(await feeds.position()) }
+      relay: relay, version: Version.number, cursor: { epoch.cursor(await feeds.position()) }
     ).add(to: router)
     PhoneRoutes(relay: relay).add(to: router)
     OrderRoutes(relay: relay).add(to: router)

@@ -50,8 +50,7 @@ struct FaultRoutes {
 /// "when":{"skip":2,"times":3,"probability":1,"rate":{"over":9,"per":"1m"}},"seed":7,"for":"5m"}`.
 enum FaultWish {
   static func fault(_ bytes: [UInt8]) throws -> Fault {
-    let members = try JSONMembers(
-      bytes, known: ["at", "match", "do", "when", "seed", "for"])
+    let members = try JSONMembers(bytes, known: ["at", "match", "do", "when", "seed", "for"])
     let place: Fault.Place = try Refusal.read(members.text("at"), "at", oneOf: \.rawValue)
     var fault = Fault(place, try action(members, at: place))
     fault.match = try match(members)
@@ -61,9 +60,7 @@ enum FaultWish {
     return fault
   }
 
-  private static func action(
-    _ members: JSONMembers, at place: Fault.Place
-  ) throws -> Fault.Action {
+  private static func action(_ members: JSONMembers, at place: Fault.Place) throws -> Fault.Action {
     let known = place.actions.map(\.rawValue)
     let choice = #"do is an object with one of \#(known.joined(separator: ", "))"#
     guard let wish = try members.object("do", known: Set(known)) else {
@@ -90,9 +87,7 @@ enum FaultWish {
       return .answer(rejection)
     case .delay: return .delay(try length())
     case .stall: return .stall(try length())
-    case .goAway:
-      return .goAway(
-        try Refusal.read(wish.text(name), "do.goaway", oneOf: \.rawValue))
+    case .goAway: return .goAway(try Refusal.read(wish.text(name), "do.goaway", oneOf: \.rawValue))
     case .drop: return try plain(.drop)
     case .reset: return try plain(.reset)
     case .duplicate: return try plain(.duplicate)

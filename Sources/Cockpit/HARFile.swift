@@ -70,9 +70,7 @@ struct HARFile: Encodable {
 
   var log: Log
 
-  init(
-    _ requests: [(request: SentRequest, url: String)], version: String, redacted: [String]
-  ) {
+  init(_ requests: [(request: SentRequest, url: String)], version: String, redacted: [String]) {
     let left = redacted.isEmpty ? "" : "; redacted: \(redacted.joined(separator: ", "))"
     log = Log(
       creator: Creator(version: version), entries: requests.map { Entry($0.request, $0.url) },

@@ -68,9 +68,7 @@ struct JSONMembers {
 
   func text(_ key: String) throws -> String? {
     guard let value = tree[key] else { return nil }
-    guard let text = value.text else {
-      throw Refusal.body("\(key) is a text", field: prefix + key)
-    }
+    guard let text = value.text else { throw Refusal.body("\(key) is a text", field: prefix + key) }
     return text
   }
 

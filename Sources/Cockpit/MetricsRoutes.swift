@@ -15,9 +15,7 @@ struct MetricsRoutes {
   func add(to router: Router<AdminContext>) {
     router.get("/health/live") { _, _ in try Response(json: ["status": "live"]) }
     router.get("/health/ready") { _, _ in
-      guard relay.isRunning else {
-        throw Refusal.notReady
-      }
+      guard relay.isRunning else { throw Refusal.notReady }
       guard relay.isJournalHealthy else {
         throw Refusal(503, "JournalFails", "the journal cannot be written: look at the disk")
       }
@@ -129,14 +127,10 @@ struct MetricsRoutes {
       })
     text.add(
       "notifications_pending", "Notifications that have not ended", by: "place",
-      [
-        ("journal", counters.waiting), ("slot", counters.inSlots), ("in_flight", counters.inFlight),
-      ])
+      [("journal", counters.waiting), ("slot", counters.inSlots), ("in_flight", counters.inFlight)])
     text.add(
       "devices", "Devices that are known", by: "state",
-      [
-        ("connected", counters.connections), ("away", counters.devices - counters.connections),
-      ])
+      [("connected", counters.connections), ("away", counters.devices - counters.connections)])
     text.add("apps", "Apps that are registered", Double(counters.apps))
     text.add(
       "broadcasts_delivered_total", "Broadcasts handed to connected subscribers",

@@ -20,9 +20,7 @@ struct PhoneRoutes {
       }
       guard let enrolled = await relay.enrol(name: name) else { throw Refusal.notReady }
       guard case .enrolled(let device) = enrolled.answer else { throw Refusal(enrolled.answer) }
-      let body = [
-        "device": device.description, "secret": enrolled.secret, "name": enrolled.name,
-      ]
+      let body = ["device": device.description, "secret": enrolled.secret, "name": enrolled.name]
       return try Response(.created, json: body.compactMapValues(\.self))
     }
     router.delete("/v1/devices/:id") { _, context in

@@ -154,9 +154,7 @@ extension Request {
 
   /// Answers by the body, and stops when the client hangs up. To notice that, the connection is
   /// read to its end: no other request comes on it.
-  func whileConnected(
-    _ answer: ([UInt8]) async throws -> Response
-  ) async throws -> Response {
+  func whileConnected(_ answer: ([UInt8]) async throws -> Response) async throws -> Response {
     do {
       var response = try await body.consumeWithCancellationOnInboundClose { body in
         try await answer(try await Self.bytes(of: body))

@@ -59,8 +59,7 @@ struct RequestRoutes {
     return Lacking(
       RequestList(
         cursor: cursor, hasMore: found.value.count > limit,
-        kept: .init(
-          bytes: kept.bytes, limitBytes: configuration.keepRequests, count: kept.count),
+        kept: .init(bytes: kept.bytes, limitBytes: configuration.keepRequests, count: kept.count),
         requests: found.value.prefix(limit).map { Self.status(of: $0, relay) }),
       found.missing)
   }

@@ -204,9 +204,7 @@ struct WaitRoutes {
     return match
   }
 
-  private func look(
-    at device: DeviceID, _ wish: WaitWish
-  ) async -> Finding {
+  private func look(at device: DeviceID, _ wish: WaitWish) async -> Finding {
     var finding = Finding()
     let report: DeviceReport?
     do throws(NodeAway) {
@@ -222,8 +220,7 @@ struct WaitRoutes {
       switch wish.what {
       case .connected: report.isConnected
       case .disconnected: !report.isConnected
-      case .registered:
-        report.apps.contains { topic == nil || $0.topic.description == topic }
+      case .registered: report.apps.contains { topic == nil || $0.topic.description == topic }
       case .received, .restored, .sent, .stored, .held, .delivered, .discarded, .replaced,
         .expired, .outcome:
         false
@@ -252,8 +249,7 @@ struct WaitRoutes {
         throw Refusal.conflict("Happened", "the device is \(wish.what.rawValue)")
       }
       guard let event = finding.events.first else {
-        return WaitAnswer(
-          at: relay.now.milliseconds, relayTime: (relay.now - start).text)
+        return WaitAnswer(at: relay.now.milliseconds, relayTime: (relay.now - start).text)
       }
       throw Refusal.conflict("Happened", "it has happened: \(event.at) \(event.text)")
     }

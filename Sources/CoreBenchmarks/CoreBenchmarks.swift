@@ -62,8 +62,7 @@ struct Options {
     var rest = Array(arguments)[...]
     while let word = rest.popFirst() {
       switch word {
-      case "--help", "-h":
-        wantsHelp = true
+      case "--help", "-h": wantsHelp = true
       case "--count":
         guard let value = rest.popFirst(), let count = Int(value), count > 0 else {
           throw .badCount

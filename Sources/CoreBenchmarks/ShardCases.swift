@@ -39,8 +39,7 @@ struct Relay {
     let request = RequestID(loop: 0, connection: 1, stream: 1)
     for number in 0..<count {
       let credential = Self.credential(number)
-      shard.handle(
-        .asked(.enrolled, credential, from: request), at: now, into: &effects)
+      shard.handle(.asked(.enrolled, credential, from: request), at: now, into: &effects)
       shard.handle(
         .asked(.registered(topic, token(of: number), isOwn: false), credential, from: request),
         at: now,

@@ -58,8 +58,7 @@ package enum DownLine: Equatable, Sendable {
       self = .notification(delivery)
     case "broadcast":
       guard let broadcast = Broadcast(members, line) else { return nil }
-      self = .broadcast(
-        broadcast, sentAt: members.time("sentAt", line) ?? Instant(milliseconds: 0))
+      self = .broadcast(broadcast, sentAt: members.time("sentAt", line) ?? Instant(milliseconds: 0))
     case "empty": self = .empty
     case "keepalive": self = .keepAlive
     case "barrier":
@@ -88,14 +87,10 @@ package enum DownLine: Equatable, Sendable {
       if isVirtual { object.member("clock", "virtual", to: &bytes) }
       // Older relays do not understand decisions: newer phones send none without this.
       if takesDecisions { object.member("decisions", json: Array("true".utf8), to: &bytes) }
-    case .notification(let delivery):
-      Self.write(delivery, &object, to: &bytes)
-    case .broadcast(let broadcast, let sentAt):
-      broadcast.write(sentAt: sentAt, &object, to: &bytes)
-    case .empty:
-      object.member("type", "empty", to: &bytes)
-    case .keepAlive:
-      object.member("type", "keepalive", to: &bytes)
+    case .notification(let delivery): Self.write(delivery, &object, to: &bytes)
+    case .broadcast(let broadcast, let sentAt): broadcast.write(sentAt: sentAt, &object, to: &bytes)
+    case .empty: object.member("type", "empty", to: &bytes)
+    case .keepAlive: object.member("type", "keepalive", to: &bytes)
     case .barrier(let number, let time):
       object.member("type", "barrier", to: &bytes)
       object.member("number", Int64(clamping: number), to: &bytes)

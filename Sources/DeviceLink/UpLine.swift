@@ -64,8 +64,7 @@ package enum UpLine: Equatable, Sendable {
       if let power = report.power { object.member("power", power.rawValue, to: &bytes) }
       if let network = report.network { object.member("network", network.rawValue, to: &bytes) }
       if let screen = report.screen { object.member("screen", screen.rawValue, to: &bytes) }
-    case .keepAlive:
-      object.member("type", "keepalive", to: &bytes)
+    case .keepAlive: object.member("type", "keepalive", to: &bytes)
     case .decision(let id, let decision):
       object.member("type", "decision", to: &bytes)
       object.member("id", id.description, to: &bytes)
@@ -163,9 +162,7 @@ extension LineMembers {
       ? .notShown(reason: reason ?? "unknown") : .notLaunched(reason: reason ?? "unknown")
   }
 
-  private func moment(
-    _ key: String, _ line: Span<UInt8>
-  ) throws(UpLine.ParsingError) -> Instant? {
+  private func moment(_ key: String, _ line: Span<UInt8>) throws(UpLine.ParsingError) -> Instant? {
     guard member(key, line) != nil else { return nil }
     guard let moment = time(key, line) else { throw .unknownValue(key: key) }
     return moment

@@ -87,8 +87,7 @@ struct FetchPlanner {
       if let found = beforeUse(usage, from: max(earliest, settledUntil ?? earliest)) {
         return (max(found.at, earliest), .beforeUse(minuteOfDay: found.bin * 15))
       }
-      return whenActive(
-        lastActivity + behaviour.stretched(limits.fetchRarely), earliest, .rarely)
+      return whenActive(lastActivity + behaviour.stretched(limits.fetchRarely), earliest, .rarely)
     }
     return whenActive(
       lastActivity + behaviour.stretched(limits.fetchExploring), earliest, .exploring)

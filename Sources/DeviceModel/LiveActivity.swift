@@ -62,7 +62,17 @@ package struct ActivityBook: Hashable, Codable, Sendable {
   var starts = RateLimit.State()
   var updates = RateLimit.State()
 
-  package subscript(id: ActivityID) -> LiveActivity? { activities.first { $0.id == id } }
+  /// Written, an activity is replaced, or removed by nil; one that is not there stays so.
+  package internal(set) subscript(id: ActivityID) -> LiveActivity? {
+    get { activities.first { $0.id == id } }
+    set {
+      guard let place = activities.firstIndex(where: { $0.id == id }) else { return }
+      activities.replaceSubrange(place...place, with: newValue.map { [$0] } ?? [])
+    }
+  }
+
+  /// Those that have not ended.
+  var alive: [LiveActivity] { activities.filter { $0.state != .ended } }
 
   mutating func moveClock(by lapse: Interval) {
     starts.moveClock(by: lapse)
@@ -116,6 +126,8 @@ package enum ActivityAddress: Hashable, Codable, Sendable {
   case update(ActivityID)
   /// Broadcasts, for all activities that listen to it; its id.
   case channel(String)
+
+  package var isChannel: Bool { if case .channel = self { true } else { false } }
 
   /// The last part of the topic under which a device has the token: `start.OrderAttributes`,
   /// `activity.1` (docs/PROTOCOL.md, "Live Activities").
@@ -176,8 +188,7 @@ package enum ActivityEvent: Hashable, Sendable {
   /// From the relay; `rides` if it came together with something else.
   indirect case pushed(ActivityPush, rides: Bool)
   // By an app in the foreground (start), or a running one.
-  case started(
-    AppID, type: String, attributes: [UInt8], content: [UInt8], channel: String? = nil)
+  case started(AppID, type: String, attributes: [UInt8], content: [UInt8], channel: String? = nil)
   case updated(AppID, ActivityID, content: [UInt8])
   case ended(AppID, ActivityID, content: [UInt8]?)
   /// By the system: the update token is another one from now on.
@@ -214,9 +225,7 @@ package enum ActivityRefusal: Hashable, Codable, Sendable {
   /// - Parameters:
   ///   - time: how times are shown.
   ///   - push: how another push is called.
-  package func words(
-    _ app: String, time: (Instant) -> String, push: (PushID) -> String
-  ) -> String {
+  package func words(_ app: String, time: (Instant) -> String, push: (PushID) -> String) -> String {
     switch self {
     case .startBudget(let until):
       "push-to-start budget of \(app) is used up until \(time(until)) "

@@ -3,30 +3,25 @@ import Primitives
 /// Tokens of activities, and how many pushes a phone shows (policy `live-activities`, ours).
 extension Phone {
   /// The app tells its server, unless the activity is updated by broadcast.
-  mutating func handToken(
-    of id: ActivityID, _ index: Int, _ effects: inout [PhoneEffect]
-  ) {
-    guard let place = place(of: id, index), !apps[index].live.activities[place].hasToken,
-      apps[index].live.activities[place].channel == nil,
-      apps[index].live.activities[place].state != .ended
+  mutating func handToken(of id: ActivityID, _ index: Int) {
+    guard let activity = apps[index].live[id], !activity.hasToken, activity.channel == nil,
+      activity.state != .ended
     else { return }
-    apps[index].live.activities[place].tokenSince = now
-    tell(.address(.update(id), isValid: true), index, &effects)
+    apps[index].live[id]?.tokenSince = now
+    tell(.address(.update(id), isValid: true), index)
   }
 
   /// The old one is not valid any more; the app hands on the next.
-  mutating func renewToken(
-    of id: ActivityID, _ index: Int, _ effects: inout [PhoneEffect]
-  ) {
-    guard let place = place(of: id, index) else { return }
-    apps[index].live.activities[place].tokenSince = nil
-    tell(.address(.update(id), isValid: false), index, &effects)
-    handToken(of: id, index, &effects)
+  mutating func renewToken(of id: ActivityID, _ index: Int) {
+    guard apps[index].live[id] != nil else { return }
+    apps[index].live[id]?.tokenSince = nil
+    tell(.address(.update(id), isValid: false), index)
+    handToken(of: id, index)
   }
 
   /// By an app that runs: all that it had no time for yet.
-  mutating func handTokens(_ index: Int, _ effects: inout [PhoneEffect]) {
-    for activity in apps[index].live.activities { handToken(of: activity.id, index, &effects) }
+  mutating func handTokens(_ index: Int) {
+    for activity in apps[index].live.activities { handToken(of: activity.id, index) }
   }
 
   // MARK: Budgets

@@ -6,12 +6,10 @@ import Primitives
 extension Phone {
   /// Returns false if the app crashed while launching.
   @discardableResult
-  mutating func startCallback(
-    _ index: Int, _ kind: RunningCallback.Kind, _ effects: inout [PhoneEffect]
-  ) -> Bool {
-    wake(&effects)
+  mutating func startCallback(_ index: Int, _ kind: RunningCallback.Kind) -> Bool {
+    wake()
     let cause = kind.cause
-    let delay = bringToRun(index, cause, &effects)
+    let delay = bringToRun(index, cause)
     guard apps[index].state.hasProcess else { return false }
     let id = CallbackID(number: callbackNumbering.next())
     let app = AppID(index)
@@ -25,7 +23,7 @@ extension Phone {
     if apps[index].definition.script.handlers == .oneProperty {
       apps[index].process.keptHandler = id
     }
-    emit(.callback(id, app, .began(cause)), &effects)
+    emit(.callback(id, app, .began(cause)))
     timers.set(.workEnds(id), at: callback.workEndsAt)
     if let deadline = callback.deadline { timers.set(.deadline(id), at: deadline) }
     if case .push(let push) = kind, !push.isSilent {
@@ -47,36 +45,34 @@ extension Phone {
     }
   }
 
-  mutating func workEnded(_ id: CallbackID, _ effects: inout [PhoneEffect]) {
+  mutating func workEnded(_ id: CallbackID) {
     guard let place = callbacks.firstIndex(where: { $0.id == id }),
       callbacks[place].phase == .working
     else { return }
     let callback = callbacks[place]
     let index = callback.app.number
     if case .authentication(let transfer) = callback.kind {
-      answer(transfer, apps[index].definition.script.onAuthentication, &effects)
-      return finishWork(place, .noData, .afterWork, &effects)
+      answer(transfer, apps[index].definition.script.onAuthentication)
+      return finishWork(place, .noData, .afterWork)
     }
     let script = apps[index].definition.script.callback(callback.kind)
     let (energy, bytes, radio) = charge(callback, share: 1000, script)
-    emit(.app(callback.app, .spent(energy: energy, bytes: bytes, radio: radio)), &effects)
-    let outcome = result(of: script, index, &effects)
-    if outcome != .failed { followUp(script, index, outcome, &effects) }
-    guard outcome == .newData else { return finishWork(place, outcome, script.handler, &effects) }
-    if case .document(let id) = callback.kind { provide(id, &effects) }
-    let hasUsed = (script.uses ?? []).map { begin($0, by: callback.app, for: id, &effects) }
+    emit(.app(callback.app, .spent(energy: energy, bytes: bytes, radio: radio)))
+    let outcome = result(of: script, index)
+    if outcome != .failed { followUp(script, index, outcome) }
+    guard outcome == .newData else { return finishWork(place, outcome, script.handler) }
+    if case .document(let id) = callback.kind { provide(id) }
+    let hasUsed = (script.uses ?? []).map { begin($0, by: callback.app, for: id) }
     guard let place = callbacks.firstIndex(where: { $0.id == id }) else { return }
     let result: CallbackOutcome = hasUsed.allSatisfy(\.self) ? .newData : .failed
     callbacks[place].phase = .worked(result)
     if !uses.values.contains(where: { $0.callback == id }) {
-      finishWork(place, result, script.handler, &effects)
+      finishWork(place, result, script.handler)
     }
   }
 
   /// Finishes the callback's work with its last use. A use that was given up counts as failed.
-  mutating func useEnded(
-    _ id: CallbackID?, isGivenUp: Bool, _ effects: inout [PhoneEffect]
-  ) {
+  mutating func useEnded(_ id: CallbackID?, isGivenUp: Bool) {
     guard let place = callbacks.firstIndex(where: { $0.id == id }),
       case .worked(let outcome) = callbacks[place].phase
     else { return }
@@ -84,18 +80,16 @@ extension Phone {
     callbacks[place].phase = .worked(result)
     guard !uses.values.contains(where: { $0.callback == id }) else { return }
     let script = apps[callbacks[place].app.number].definition.script
-    finishWork(place, result, script.callback(callbacks[place].kind).handler, &effects)
+    finishWork(place, result, script.callback(callbacks[place].kind).handler)
   }
 
   /// The outcome, given the keys and files available now (Apple, "Encrypting Your App's Files").
-  private mutating func result(
-    of script: CallbackScript, _ index: Int, _ effects: inout [PhoneEffect]
-  ) -> CallbackOutcome {
+  private mutating func result(of script: CallbackScript, _ index: Int) -> CallbackOutcome {
     let isLimited = script.hasLimitedCredential == true && lock == .locked
     if isLimited, !script.reads.isReadable(lock) {
-      emit(.app(AppID(index), .limitedCredential), &effects)
+      emit(.app(AppID(index), .limitedCredential))
     } else if !script.reads.isReadable(lock) {
-      emit(.app(AppID(index), .dataUnavailable(script.reads)), &effects)
+      emit(.app(AppID(index), .dataUnavailable(script.reads)))
       return .failed
     }
     let outcome: CallbackOutcome =
@@ -105,7 +99,7 @@ extension Phone {
       }
     guard outcome == .newData else { return outcome }
     guard script.writes.isWritable(lock) else {
-      emit(.app(AppID(index), .dataUnavailable(script.writes)), &effects)
+      emit(.app(AppID(index), .dataUnavailable(script.writes)))
       return .failed
     }
     apps[index].content.updatedAt = now
@@ -118,7 +112,7 @@ extension Phone {
       apps[index].content.revision += 1
       apps[index].content.add(items, limits: limits)
     }
-    if !items.isEmpty { emit(.app(AppID(index), .wrote(items, isBeside: isBeside)), &effects) }
+    if !items.isEmpty { emit(.app(AppID(index), .wrote(items, isBeside: isBeside))) }
     return outcome
   }
 
@@ -128,103 +122,93 @@ extension Phone {
   }
 
   private mutating func followUp(
-    _ script: CallbackScript, _ index: Int, _ outcome: CallbackOutcome,
-    _ effects: inout [PhoneEffect]
+    _ script: CallbackScript, _ index: Int, _ outcome: CallbackOutcome
   ) {
     if let interval = script.setsFetchInterval {
       apps[index].fetchInterval = interval
-      replan(index, &effects)
+      replan(index)
     }
     guard outcome == .newData else { return }
     if !writesBeside(script) {
       for change in script.changes { apps[index].process.interface.apply(change) }
     }
-    for request in script.transfers { queue(request, of: index, &effects) }
+    for request in script.transfers { queue(request, of: index) }
     if script.ignoresNextSnapshot { apps[index].ignoresNextSnapshot = true }
-    if let notification = script.notification { post(notification, index, &effects) }
+    if let notification = script.notification { post(notification, index) }
     if let task = script.task, apps[index].state == .background {
-      begin(task, of: index, limits.callbackTaskTime, &effects)
+      begin(task, of: index, limits.callbackTaskTime)
     }
   }
 
-  private mutating func finishWork(
-    _ place: Int, _ outcome: CallbackOutcome, _ call: HandlerCall, _ effects: inout [PhoneEffect]
-  ) {
+  private mutating func finishWork(_ place: Int, _ outcome: CallbackOutcome, _ call: HandlerCall) {
     let id = callbacks[place].id
     callbacks[place].phase = .worked(outcome)
     switch call {
-    case .afterWork: handlerDue(id, &effects)
+    case .afterWork: handlerDue(id)
     case .late(let lapse): timers.set(.handlerCalled(id), at: now + max(lapse, .zero))
     case .never: break
     }
   }
 
   /// Calls the callback's handler, or the one that the app has kept.
-  mutating func handlerDue(_ id: CallbackID, _ effects: inout [PhoneEffect]) {
+  mutating func handlerDue(_ id: CallbackID) {
     guard let place = callbacks.firstIndex(where: { $0.id == id }),
       case .worked(let outcome) = callbacks[place].phase
     else { return }
     let index = callbacks[place].app.number
     switch apps[index].definition.script.handlers {
-    case .eachItsOwn:
-      complete(place, outcome, &effects)
+    case .eachItsOwn: complete(place, outcome)
     case .oneProperty:
       guard let kept = apps[index].process.keptHandler else { return }
       apps[index].process.keptHandler = nil
       if let place = callbacks.firstIndex(where: { $0.id == kept }) {
-        complete(place, outcome, &effects)
+        complete(place, outcome)
       }
     }
   }
 
-  private mutating func complete(
-    _ place: Int, _ outcome: CallbackOutcome, _ effects: inout [PhoneEffect]
-  ) {
+  private mutating func complete(_ place: Int, _ outcome: CallbackOutcome) {
     let callback = callbacks.remove(at: place)
     let index = callback.app.number
     apps[index].callbackCount -= 1
-    emit(.callback(callback.id, callback.app, .completed(outcome)), &effects)
+    emit(.callback(callback.id, callback.app, .completed(outcome)))
     let before = apps[index].behaviour.score
     apps[index].behaviour.completed(
       outcome, taking: now - callback.startedAt, limit: limits.callbackTime)
-    tellStanding(index, before, &effects)
+    tellStanding(index, before)
     if apps[index].state == .background {
-      saveSnapshot(index, for: callback.id, &effects)
-      saveState(index, &effects)
+      saveSnapshot(index, for: callback.id)
+      saveState(index)
     }
-    close(callback, PushOutcome(outcome), &effects)
-    suspendIfIdle(index, &effects)
+    close(callback, PushOutcome(outcome))
+    suspendIfIdle(index)
   }
 
   /// Runs however the callback ended.
-  private mutating func close(
-    _ callback: RunningCallback, _ outcome: PushOutcome, _ effects: inout [PhoneEffect]
-  ) {
+  private mutating func close(_ callback: RunningCallback, _ outcome: PushOutcome) {
     let index = callback.app.number
     switch callback.kind {
     case .push(let push):
-      present(push, isContentReady: outcome == .newData, &effects)
+      present(push, isContentReady: outcome == .newData)
       if outcome == .newData { banners.contentIsReady(of: push.id) }
-      report(push.id, outcome, &effects)
+      report(push.id, outcome)
     case .fetch:
       apps[index].lastFetch = now
       apps[index].lastActivity = now
-      replan(index, &effects)
+      replan(index)
     case .document(let id):
       // However the call ended: without a download under way, nobody waits for one.
-      if !isOnItsWay(id) { contentSettled(id, &effects) }
+      if !isOnItsWay(id) { contentSettled(id) }
     case .activity:
       // A failed app has not come to read it.
-      if outcome != .failed { handTokens(index, &effects) }
+      if outcome != .failed { handTokens(index) }
     case .authentication, .transfers, .region:
       // An unanswered challenge is repeated when the app is next told of transfers.
       break
     }
   }
 
-  mutating func abandonCallbacks(
-    of index: Int, _ reason: TerminationReason, _ effects: inout [PhoneEffect]
-  ) {
+  mutating func abandonCallbacks(of index: Int, _ reason: TerminationReason) {
     guard apps[index].callbackCount > 0 else { return }
     let app = AppID(index)
     let lost = callbacks.filter { $0.app == app }
@@ -232,8 +216,8 @@ extension Phone {
     apps[index].callbackCount = 0
     for callback in lost {
       chargeBegunPart(of: callback)
-      emit(.callback(callback.id, app, .abandoned(reason)), &effects)
-      close(callback, .failed, &effects)
+      emit(.callback(callback.id, app, .abandoned(reason)))
+      close(callback, .failed)
     }
   }
 
@@ -247,7 +231,7 @@ extension Phone {
   }
 
   /// Kills an app that did not call its handler in time.
-  mutating func deadlinePassed(_ id: CallbackID, _ effects: inout [PhoneEffect]) {
+  mutating func deadlinePassed(_ id: CallbackID) {
     guard let place = callbacks.firstIndex(where: { $0.id == id }),
       let deadline = callbacks[place].deadline, deadline <= now
     else { return }
@@ -256,8 +240,8 @@ extension Phone {
       callbacks[place].deadline = nil
       return
     }
-    killed(index, &effects)
-    terminate(index, .handlerNotCalled, &effects)
+    killed(index)
+    terminate(index, .handlerNotCalled)
   }
 
   /// An app that leaves the foreground gets its full time again for open callbacks.

@@ -7,46 +7,41 @@ extension Phone {
 
   /// Returns false if the use has already ended in failure.
   @discardableResult
-  mutating func begin(
-    _ use: DocumentUse, by app: AppID, for callback: CallbackID?, _ effects: inout [PhoneEffect]
-  ) -> Bool {
+  mutating func begin(_ use: DocumentUse, by app: AppID, for callback: CallbackID?) -> Bool {
     let isTooMuch = use.wants.isEmpty || uses.count >= limits.documentUses
     if let obstacle = obstacle(to: app) ?? (isTooMuch ? .limitReached : nil) {
-      ignore(obstacle, &effects)
+      ignore(obstacle)
       return false
     }
     let id = AccessID(number: useNumbering.next())
     uses[id] = RunningUse(app: app, use: use, callback: callback)
-    goOn(id, &effects)
+    goOn(id)
     return uses[id] != nil
   }
 
   /// Fetches missing content one document at a time, then requests access to all.
-  private mutating func goOn(_ id: AccessID, _ effects: inout [PhoneEffect]) {
+  private mutating func goOn(_ id: AccessID) {
     guard let running = uses[id] else { return }
     for want in running.use.wants {
       let obstacle =
         running.use.edit == .imported
         ? obstacle(to: running.app, picking: want.document)
         : obstacle(to: running.app, using: want.document)
-      if let obstacle { ignore(obstacle, &effects) }
+      if let obstacle { ignore(obstacle) }
       guard obstacle == nil, let document = documents.documents[want.document] else {
-        return giveUp(id, &effects)
+        return giveUp(id)
       }
       guard lacksContent(document, want, running) else { continue }
-      guard uses[id]?.asked.insert(document.id).inserted == true else {
-        return giveUp(id, &effects)
-      }
+      guard uses[id]?.asked.insert(document.id).inserted == true else { return giveUp(id) }
       uses[id]?.phase = .lacksContent(document.id)
-      bringContent(document.id, &effects)
+      bringContent(document.id)
       // Do not wait for content that does not come.
-      if !isOnItsWay(document.id) { goOn(id, &effects) }
+      if !isOnItsWay(document.id) { goOn(id) }
       return
     }
-    guard running.use.skipsCoordination != true else { return scribble(id, &effects) }
+    guard running.use.skipsCoordination != true else { return scribble(id) }
     uses[id]?.phase = .waits
-    request(
-      Coordination.Access(id: id, party: .app(running.app), wants: running.use.wants), &effects)
+    request(Coordination.Access(id: id, party: .app(running.app), wants: running.use.wants))
   }
 
   /// True also where newer content may exist: a reader gets the newest, so a provider is asked
@@ -63,7 +58,7 @@ extension Phone {
     }
   }
 
-  private mutating func scribble(_ id: AccessID, _ effects: inout [PhoneEffect]) {
+  private mutating func scribble(_ id: AccessID) {
     guard let running = uses[id], let wanted = documents.documents[running.use.wants[0].document]
     else { return }
     uses[id]?.phase = .scribbles(
@@ -91,7 +86,7 @@ extension Phone {
     }
   }
 
-  mutating func documentWorked(_ id: AccessID, _ effects: inout [PhoneEffect]) {
+  mutating func documentWorked(_ id: AccessID) {
     guard let running = uses[id] else { return }
     switch running.phase {
     case .lacksContent, .waits: return
@@ -100,152 +95,134 @@ extension Phone {
       let wanted = running.use.wants[0].document
       let isWhole = documents.documents[wanted]?.revision == revision
       if isDisturbed || !isWhole || coordination.writer(of: wanted) != nil {
-        corrupt(wanted, running, &effects)
-        return end(id, isGivenUp: false, &effects)
+        corrupt(wanted, running)
+        return end(id, isGivenUp: false)
       }
     }
     for want in running.use.wants {
-      if want.isWriting { make(running.use.edit, in: want.document, by: running.app, &effects) }
+      if want.isWriting { make(running.use.edit, in: want.document, by: running.app) }
       switch running.use.edit {
-      case .copied(let name) where !want.isWriting: copy(want.document, to: name, &effects)
-      case .imported: importCopy(want.document, by: running.app, &effects)
+      case .copied(let name) where !want.isWriting: copy(want.document, to: name)
+      case .imported: importCopy(want.document, by: running.app)
       case .copied, .nothing, .size, .line, .undo, .choose, .moved: break
       }
     }
-    end(id, isGivenUp: false, &effects)
+    end(id, isGivenUp: false)
   }
 
   /// Syncs to other devices as a new version.
-  private mutating func corrupt(
-    _ id: DocumentID, _ running: RunningUse, _ effects: inout [PhoneEffect]
-  ) {
+  private mutating func corrupt(_ id: DocumentID, _ running: RunningUse) {
     guard let document = documents.documents[id] else { return }
-    emit(.document(id, .corrupted(by: running.app)), &effects)
-    write(id, DocumentBody(bytes: document.bytes, isCorrupt: true), &effects)
+    emit(.document(id, .corrupted(by: running.app)))
+    write(id, DocumentBody(bytes: document.bytes, isCorrupt: true))
   }
 
-  private mutating func giveUp(_ id: AccessID, _ effects: inout [PhoneEffect]) {
+  private mutating func giveUp(_ id: AccessID) {
     guard let running = uses[id] else { return }
-    emit(.document(running.use.wants[0].document, .givenUp(by: running.app)), &effects)
-    end(id, isGivenUp: true, &effects)
+    emit(.document(running.use.wants[0].document, .givenUp(by: running.app)))
+    end(id, isGivenUp: true)
   }
 
-  private mutating func end(
-    _ id: AccessID, isGivenUp: Bool, _ effects: inout [PhoneEffect]
-  ) {
+  private mutating func end(_ id: AccessID, isGivenUp: Bool) {
     guard let callback = uses.removeValue(forKey: id)?.callback else {
-      return endAccesses(&effects) { $0.id == id }
+      return endAccesses() { $0.id == id }
     }
-    endAccesses(&effects) { $0.id == id }
-    useEnded(callback, isGivenUp: isGivenUp, &effects)
+    endAccesses() { $0.id == id }
+    useEnded(callback, isGivenUp: isGivenUp)
   }
 
   // MARK: Edits
 
-  private mutating func make(
-    _ edit: DocumentEdit, in id: DocumentID, by app: AppID, _ effects: inout [PhoneEffect]
-  ) {
+  private mutating func make(_ edit: DocumentEdit, in id: DocumentID, by app: AppID) {
     guard let document = documents.documents[id] else { return }
     switch edit {
     case .nothing, .copied, .imported: break
-    case .size(let bytes): rewrite(id, DocumentBody(bytes: bytes), by: app, &effects)
+    case .size(let bytes): rewrite(id, DocumentBody(bytes: bytes), by: app)
     case .line(let number, let words):
       var text = document.text ?? DocumentText()
-      guard text.set(line: number, to: words) else { return ignore(.unknownLine, &effects) }
-      rewrite(id, DocumentBody(text: text), by: app, &effects)
+      guard text.set(line: number, to: words) else { return ignore(.unknownLine) }
+      rewrite(id, DocumentBody(text: text), by: app)
     case .undo:
       guard let last = apps[app.number].process.undo[id]?.popLast() else {
-        return ignore(.nothingToUndo, &effects)
+        return ignore(.nothingToUndo)
       }
-      tellEdit(id, last, by: app, &effects)
-      write(id, last, &effects)
-    case .choose(let choice): choose(choice, of: document, &effects)
-    case .moved(let name): move(document, to: name, from: app, &effects)
+      tellEdit(id, last, by: app)
+      write(id, last)
+    case .choose(let choice): choose(choice, of: document)
+    case .moved(let name): move(document, to: name, from: app)
     }
   }
 
   /// Can be undone until the app's process ends.
-  private mutating func rewrite(
-    _ id: DocumentID, _ body: DocumentBody, by app: AppID, _ effects: inout [PhoneEffect]
-  ) {
+  private mutating func rewrite(_ id: DocumentID, _ body: DocumentBody, by app: AppID) {
     guard let before = documents.documents[id]?.body else { return }
     let kept = apps[app.number].process.undo[id] ?? []
     apps[app.number].process.undo[id] = (kept + [before]).suffix(limits.undoneEdits)
-    tellEdit(id, body, by: app, &effects)
-    write(id, body, &effects)
+    tellEdit(id, body, by: app)
+    write(id, body)
   }
 
-  private func tellEdit(
-    _ id: DocumentID, _ body: DocumentBody, by app: AppID, _ effects: inout [PhoneEffect]
-  ) {
+  private mutating func tellEdit(_ id: DocumentID, _ body: DocumentBody, by app: AppID) {
     guard let text = body.text else { return }
     let difference = text.difference(from: documents.documents[id]?.text ?? DocumentText())
-    emit(.document(id, .edited(by: app, difference)), &effects)
+    emit(.document(id, .edited(by: app, difference)))
   }
 
-  private mutating func choose(
-    _ choice: VersionChoice, of document: Document, _ effects: inout [PhoneEffect]
-  ) {
+  private mutating func choose(_ choice: VersionChoice, of document: Document) {
     let others = document.versions ?? []
     switch choice {
     case .revision(let revision):
       let chosen = others.last { $0.revision == revision }
       guard !others.isEmpty, chosen != nil || revision == document.revision else {
-        return ignore(.unknownVersion, &effects)
+        return ignore(.unknownVersion)
       }
       documents.documents[document.id]?.versions = nil
-      emit(.document(document.id, .chosen(choice)), &effects)
-      if let chosen { write(document.id, chosen.body, &effects) }
+      emit(.document(document.id, .chosen(choice)))
+      if let chosen { write(document.id, chosen.body) }
     case .all:
-      guard !others.isEmpty else { return ignore(.unknownVersion, &effects) }
+      guard !others.isEmpty else { return ignore(.unknownVersion) }
       documents.documents[document.id]?.versions = nil
-      emit(.document(document.id, .chosen(choice)), &effects)
+      emit(.document(document.id, .chosen(choice)))
       for other in others {
         let name = "\(document.name) (revision \(other.revision))"
-        add(name, other.body, to: document.container, &effects)
+        add(name, other.body, to: document.container)
       }
     }
   }
 
   // MARK: From container to container
 
-  private func container(_ name: String, _ effects: inout [PhoneEffect]) -> AppID? {
+  private mutating func container(_ name: String) -> AppID? {
     guard let app = app(named: name), app.state != .uninstalled else {
-      ignore(.unknownApp, &effects)
+      ignore(.unknownApp)
       return nil
     }
     return app.id
   }
 
-  private mutating func copy(
-    _ id: DocumentID, to name: String, _ effects: inout [PhoneEffect]
-  ) {
-    guard let document = documents.documents[id], let app = container(name, &effects),
-      let copy = add(document.name, document.body, to: app, &effects)
+  private mutating func copy(_ id: DocumentID, to name: String) {
+    guard let document = documents.documents[id], let app = container(name),
+      let copy = add(document.name, document.body, to: app)
     else { return }
-    emit(.document(id, .copied(to: copy, in: app)), &effects)
+    emit(.document(id, .copied(to: copy, in: app)))
   }
 
-  private mutating func importCopy(
-    _ id: DocumentID, by app: AppID, _ effects: inout [PhoneEffect]
-  ) {
+  private mutating func importCopy(_ id: DocumentID, by app: AppID) {
     guard let document = documents.documents[id],
-      let copy = add(document.name, document.body, to: app, isTemporary: true, &effects)
+      let copy = add(document.name, document.body, to: app, isTemporary: true)
     else { return }
-    emit(.document(id, .imported(as: copy, by: app)), &effects)
+    emit(.document(id, .imported(as: copy, by: app)))
   }
 
-  private mutating func move(
-    _ document: Document, to name: String, from app: AppID, _ effects: inout [PhoneEffect]
-  ) {
-    guard let target = container(name, &effects) else { return }
-    guard target != document.container else { return ignore(.alreadySo, &effects) }
+  private mutating func move(_ document: Document, to name: String, from app: AppID) {
+    guard let target = container(name) else { return }
+    guard target != document.container else { return ignore(.alreadySo) }
     documents.documents[document.id]?.container = target
     documents.documents[document.id]?.isUnsent = true
     documents.forgetReference(of: target, to: document.id)
-    emit(.document(document.id, .moved(to: target)), &effects)
-    refer(app, to: document.id, &effects)
-    needUpload(document.id, &effects)
+    emit(.document(document.id, .moved(to: target)))
+    refer(app, to: document.id)
+    needUpload(document.id)
   }
 
   // MARK: Content and providers
@@ -258,25 +235,25 @@ extension Phone {
   }
 
   /// By the container's provider, or else by the system.
-  mutating func bringContent(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
+  mutating func bringContent(_ id: DocumentID) {
     guard let document = documents.documents[id], !isOnItsWay(id) else { return }
     if isProvider(document.container) {
-      callProvider(id, &effects)
+      callProvider(id)
     } else {
-      download(document, isForDocumentOnly: true, &effects)
+      download(document, isForDocumentOnly: true)
     }
   }
 
   /// Does nothing while the provider works on the document.
-  mutating func callProvider(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
+  mutating func callProvider(_ id: DocumentID) {
     guard let app = documents.documents[id]?.container, isProvider(app) else { return }
     guard !callbacks.contains(where: { $0.kind == .document(id) && $0.phase == .working }) else {
       return
     }
     if let refusal = providerRefusal(app.number) {
-      return emit(.app(app, .notRun(.document, refusal)), &effects)
+      return emit(.app(app, .notRun(.document, refusal)))
     }
-    startCallback(app.number, .document(id), &effects)
+    startCallback(app.number, .document(id))
   }
 
   private func providerRefusal(_ index: Int) -> LaunchRefusal? {
@@ -287,7 +264,7 @@ extension Phone {
   }
 
   /// Uploads what was written here, or downloads what is missing. A user waits for downloads only.
-  mutating func provide(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
+  mutating func provide(_ id: DocumentID) {
     guard let document = documents.documents[id] else { return }
     let isUnderWay = service.transfers.contains {
       $0.request.document == id && $0.app == document.container && !$0.phase.hasEnded
@@ -297,14 +274,13 @@ extension Phone {
       let request = TransferRequest(
         session: "documents", name: document.name, direction: .upload,
         bytes: document.body.bytes, document: id)
-      guard let transfer = queue(request, of: document.container.number, &effects) else { return }
+      guard let transfer = queue(request, of: document.container.number) else { return }
       if let place = service.index(of: transfer) {
         service.transfers[place].revision = document.revision
       }
-      emit(
-        .document(id, .uploading(transfer, revision: document.revision)), &effects)
+      emit(.document(id, .uploading(transfer, revision: document.revision)))
     } else {
-      download(document, isForDocumentOnly: false, &effects)
+      download(document, isForDocumentOnly: false)
     }
   }
 
@@ -316,40 +292,40 @@ extension Phone {
       }
   }
 
-  mutating func documentSent(_ transfer: Transfer, _ effects: inout [PhoneEffect]) {
+  mutating func documentSent(_ transfer: Transfer) {
     guard let id = transfer.request.document, let revision = transfer.revision,
       let document = documents.documents[id],
       case .ended(.finished) = transfer.phase
     else { return }
-    sent(id, revision, &effects)
-    emit(.document(id, .uploaded(revision: revision)), &effects)
+    sent(id, revision)
+    emit(.document(id, .uploaded(revision: revision)))
     // Written again meanwhile.
-    if document.revision != revision { callProvider(id, &effects) }
+    if document.revision != revision { callProvider(id) }
   }
 
   /// The content has arrived or will not: waiting uses go on with what there is.
-  mutating func contentSettled(_ id: DocumentID, _ effects: inout [PhoneEffect]) {
-    for use in sortedUses where uses[use]?.phase == .lacksContent(id) { goOn(use, &effects) }
+  mutating func contentSettled(_ id: DocumentID) {
+    for use in sortedUses where uses[use]?.phase == .lacksContent(id) { goOn(use) }
   }
 
   private var sortedUses: [AccessID] { uses.keys.sorted { $0.number < $1.number } }
 
-  mutating func giveUpWaiting(for id: DocumentID, _ effects: inout [PhoneEffect]) {
+  mutating func giveUpWaiting(for id: DocumentID) {
     for use in sortedUses {
       guard let running = uses[use], running.use.wants.contains(where: { $0.document == id })
       else { continue }
       switch running.phase {
-      case .lacksContent, .waits: giveUp(use, &effects)
+      case .lacksContent, .waits: giveUp(use)
       case .works, .scribbles: break
       }
     }
   }
 
-  mutating func dropUses(of app: AppID, _ effects: inout [PhoneEffect]) {
+  mutating func dropUses(of app: AppID) {
     for id in sortedUses {
       guard let running = uses[id], running.app == app else { continue }
       uses[id] = nil
-      emit(.document(running.use.wants[0].document, .givenUp(by: app)), &effects)
+      emit(.document(running.use.wants[0].document, .givenUp(by: app)))
     }
   }
 }

@@ -26,17 +26,16 @@ extension Phone {
       case .fileprovider: push.subject == nil ? .nothingNamed : nil
       case .location:
         apps[push.app.number].definition.modes.contains(.location) ? nil : .locationModeMissing
-      case .complication, .pushtotalk: ownerRefusal(push)
+      case .complication, .pushtotalk: launchRefusal(push.owner ?? push.app)
       case .wallet: nil
       }
     guard refusal == nil, let (limit, place) = limit(of: handler, push.app) else { return refusal }
     return limit.allows(handlerAllowances?[place] ?? .init(), at: now) ? nil : .pushBudget
   }
 
-  private func ownerRefusal(_ push: RemotePush) -> LaunchRefusal? {
-    guard let owner = self[push.owner ?? push.app], owner.state != .uninstalled else {
-      return .notInstalled
-    }
+  /// Why an app cannot be run for what is its own, whatever modes it declares.
+  func launchRefusal(_ app: AppID) -> LaunchRefusal? {
+    guard let owner = self[app], owner.state != .uninstalled else { return .notInstalled }
     guard owner.state.mayBeLaunched else { return .forceQuit }
     return owner.callbackCount < limits.callbacksPerApp ? nil : .tooManyCallbacks
   }
@@ -52,27 +51,25 @@ extension Phone {
     }
   }
 
-  mutating func handle(
-    _ push: RemotePush, _ handler: PushHandler, _ effects: inout [PhoneEffect]
-  ) {
-    replaceHeld(by: push, &effects)
-    emit(.app(push.app, .handled(push.id, handler, push.subject)), &effects)
+  mutating func handle(_ push: RemotePush, _ handler: PushHandler) {
+    replaceHeld(by: push)
+    emit(.app(push.app, .handled(push.id, handler, push.subject)))
     if let (limit, place) = limit(of: handler, push.app) {
       var used = handlerAllowances ?? [:]
       limit.consume(&used[place, default: .init()], at: now)
       handlerAllowances = used
     }
     switch handler {
-    case .widgets: report(push.id, .shown, &effects)
-    case .location, .fileprovider, .wallet: report(push.id, .newData, &effects)
+    case .widgets: report(push.id, .shown)
+    case .location, .fileprovider, .wallet: report(push.id, .newData)
     case .pushtotalk where push.subject == nil:
-      report(push.id, .noData, &effects)
+      report(push.id, .noData)
       // The token lives as long as the channel.
-      uninstall(push.app.number, &effects)
+      uninstall(push.app.number)
     case .complication, .pushtotalk:
       let call = RemotePush(id: push.id, app: push.owner ?? push.app)
-      if !startCallback(call.app.number, .push(call), &effects) {
-        report(push.id, .failed, &effects)
+      if !startCallback(call.app.number, .push(call)) {
+        report(push.id, .failed)
       }
     }
   }

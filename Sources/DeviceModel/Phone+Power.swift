@@ -4,17 +4,17 @@ import Primitives
 extension Phone {
   // MARK: Awake and asleep
 
-  mutating func wake(_ effects: inout [PhoneEffect]) {
+  mutating func wake() {
     let wasAsleep = wakefulness == .asleep
     stayAwake(until: now + limits.awakeLinger)
     guard wasAsleep else { return }
     mustCoalesce = true
     mustShowActivities = true
-    emit(.phone(.woke), &effects)
+    emit(.phone(.woke))
     for index in apps.indices where apps[index].state == .background {
       startSlice(index)
       if let task = apps[index].task {
-        emit(.app(AppID(index), .taskResumed(left: task.remaining)), &effects)
+        emit(.app(AppID(index), .taskResumed(left: task.remaining)))
       }
     }
   }
@@ -28,7 +28,7 @@ extension Phone {
 
   /// Stays awake for a user, a callback and shortly after. Since iOS 7 a background task is no
   /// reason (WWDC 2013 session 204).
-  mutating func sleepIfIdle(_ effects: inout [PhoneEffect]) {
+  mutating func sleepIfIdle() {
     guard case .awake(let least) = wakefulness, lock != .unlocked, callbacks.isEmpty,
       !apps.contains(where: { $0.playsInBackground }), !isUsingDocuments
     else { return }
@@ -42,22 +42,20 @@ extension Phone {
     }
     for index in apps.indices where apps[index].state == .background {
       // The grace period may end just now, with its timer still to come.
-      suspendIfIdle(index, &effects)
+      suspendIfIdle(index)
       stopSlice(index)
       if let task = apps[index].task {
-        emit(.app(AppID(index), .taskPaused(left: task.remaining)), &effects)
+        emit(.app(AppID(index), .taskPaused(left: task.remaining)))
       }
     }
     wakefulness = .asleep
-    emit(.phone(.slept), &effects)
+    emit(.phone(.slept))
   }
 
   // MARK: Background tasks
 
   /// Adds the work to a task that is already running.
-  mutating func begin(
-    _ script: TaskScript, of index: Int, _ allowance: Interval, _ effects: inout [PhoneEffect]
-  ) {
+  mutating func begin(_ script: TaskScript, of index: Int, _ allowance: Interval) {
     let work = max(script.work, .zero)
     guard work > .zero else { return }
     spendEnergy(script.energy, index)
@@ -69,7 +67,7 @@ extension Phone {
       apps[index].task = BackgroundTask(
         remaining: work, allowance: allowance, endsInTime: script.endsInTime)
     }
-    emit(.app(AppID(index), .taskBegan(work)), &effects)
+    emit(.app(AppID(index), .taskBegan(work)))
     if wakefulness != .asleep { startSlice(index) }
   }
 
@@ -87,7 +85,7 @@ extension Phone {
     apps[index].task?.allowance.milliseconds -= ran.milliseconds
   }
 
-  mutating func taskSliceEnded(_ index: Int, _ effects: inout [PhoneEffect]) {
+  mutating func taskSliceEnded(_ index: Int) {
     guard let task = apps[index].task, let since = task.runsSince,
       since + min(task.remaining, task.allowance) <= now
     else { return }
@@ -95,59 +93,59 @@ extension Phone {
     let isDone = task.remaining <= task.allowance
     apps[index].task = nil
     if isDone || task.endsInTime {
-      emit(.app(AppID(index), isDone ? .taskEnded : .taskExpired), &effects)
-      suspendIfIdle(index, &effects)
+      emit(.app(AppID(index), isDone ? .taskEnded : .taskExpired))
+      suspendIfIdle(index)
     } else {
-      killed(index, &effects)
-      terminate(index, .taskOverran, &effects)
+      killed(index)
+      terminate(index, .taskOverran)
     }
   }
 
   /// Lowers the score of an app before it is killed.
-  mutating func killed(_ index: Int, _ effects: inout [PhoneEffect]) {
+  mutating func killed(_ index: Int) {
     let before = apps[index].behaviour.score
     apps[index].behaviour.killed()
-    tellStanding(index, before, &effects)
+    tellStanding(index, before)
   }
 
-  mutating func tellStanding(_ index: Int, _ before: Int64, _ effects: inout [PhoneEffect]) {
+  mutating func tellStanding(_ index: Int, _ before: Int64) {
     let behaviour = apps[index].behaviour
     let step = AppStep.judged(
       before: before, after: behaviour.score,
       silentInterval: behaviour.stretched(limits.silentInterval))
-    emit(.app(AppID(index), step), &effects)
+    emit(.app(AppID(index), step))
   }
 
   // MARK: Locked and unlocked
 
-  mutating func unlock(_ effects: inout [PhoneEffect]) {
-    guard lock != .unlocked else { return ignore(.alreadySo, &effects) }
+  mutating func unlock() {
+    guard lock != .unlocked else { return ignore(.alreadySo) }
     let isFirst = lock == .beforeFirstUnlock
-    wake(&effects)
+    wake()
     lock = .unlocked
-    emit(.phone(.unlocked), &effects)
+    emit(.phone(.unlocked))
     usage.record(at: now + limits.timeZone)
     mustCoalesce = true
     for index in apps.indices {
-      if isRunning(index) { mergeDownloads(index, &effects) }
-      releaseHeld(index, &effects)
-      if isFirst { deliverEndedTransfers(index, &effects) }
+      if isRunning(index) { mergeDownloads(index) }
+      releaseHeld(index)
+      if isFirst { deliverEndedTransfers(index) }
     }
-    if isFirst { replanAll(&effects) }
+    if isFirst { replanAll() }
   }
 
   /// The foreground app leaves first, while its archive can still be written.
-  mutating func lockScreen(_ effects: inout [PhoneEffect]) {
-    guard lock == .unlocked else { return ignore(.alreadySo, &effects) }
-    if let id = foreground { leave(id.number, &effects) }
+  mutating func lockScreen() {
+    guard lock == .unlocked else { return ignore(.alreadySo) }
+    if let id = foreground { leave(id.number) }
     lock = .locked
     litUntil = now
-    emit(.phone(.locked), &effects)
+    emit(.phone(.locked))
     stayAwake(until: now + limits.awakeLinger)
   }
 
   /// Merges what was written beside the database while locked.
-  mutating func mergeDownloads(_ index: Int, _ effects: inout [PhoneEffect]) {
+  mutating func mergeDownloads(_ index: Int) {
     let files = apps[index].content.files
     guard lock == .unlocked, !files.isEmpty else { return }
     // Changes merged into an interface that is not restored would be lost with it.
@@ -157,38 +155,38 @@ extension Phone {
     apps[index].content.revision += 1
     apps[index].content.add(files.flatMap(\.items), limits: limits)
     for change in changes { apps[index].process.interface.apply(change) }
-    emit(.app(AppID(index), .merged(files)), &effects)
+    emit(.app(AppID(index), .merged(files)))
   }
 
   // MARK: Conditions
 
-  mutating func networkChanged(_ network: Network, _ effects: inout [PhoneEffect]) {
-    guard network != self.network else { return ignore(.alreadySo, &effects) }
+  mutating func networkChanged(_ network: Network) {
+    guard network != self.network else { return ignore(.alreadySo) }
     accountTransfers()
     self.network = network
-    if network.isConnected { catchUp(&effects) }
-    conditionsChanged(&effects)
+    if network.isConnected { catchUp() }
+    conditionsChanged()
   }
 
-  mutating func chargerChanged(_ isConnected: Bool, _ effects: inout [PhoneEffect]) {
-    guard isConnected != isCharging else { return ignore(.alreadySo, &effects) }
+  mutating func chargerChanged(_ isConnected: Bool) {
+    guard isConnected != isCharging else { return ignore(.alreadySo) }
     accountTransfers()
     isCharging = isConnected
     // The screen lights up when a cable is plugged in.
-    wake(&effects)
-    conditionsChanged(&effects)
+    wake()
+    conditionsChanged()
   }
 
-  mutating func lowPowerSwitched(_ isOn: Bool, _ effects: inout [PhoneEffect]) {
-    guard isOn != isLowPower else { return ignore(.alreadySo, &effects) }
+  mutating func lowPowerSwitched(_ isOn: Bool) {
+    guard isOn != isLowPower else { return ignore(.alreadySo) }
     isLowPower = isOn
-    conditionsChanged(&effects)
+    conditionsChanged()
   }
 
-  private mutating func conditionsChanged(_ effects: inout [PhoneEffect]) {
+  private mutating func conditionsChanged() {
     mustReviewTransfers = true
-    for index in apps.indices { releaseHeld(index, &effects) }
-    replanAll(&effects)
+    for index in apps.indices { releaseHeld(index) }
+    replanAll()
   }
 
   // MARK: Costs
@@ -259,15 +257,15 @@ extension Phone {
 
 /// Background fetch (WWDC 2013 session 204).
 extension Phone {
-  mutating func replan(_ index: Int, _ effects: inout [PhoneEffect]) {
+  mutating func replan(_ index: Int) {
     let plan = makePlan(index)
     guard plan != apps[index].plan else { return }
     apps[index].plan = plan
-    emit(.fetch(plan), &effects)
+    emit(.fetch(plan))
   }
 
-  mutating func replanAll(_ effects: inout [PhoneEffect]) {
-    for index in apps.indices { replan(index, &effects) }
+  mutating func replanAll() {
+    for index in apps.indices { replan(index) }
   }
 
   private mutating func makePlan(_ index: Int) -> FetchPlan {
@@ -324,17 +322,17 @@ extension Phone {
     callbacks.contains { $0.app.number == index && $0.kind == .fetch }
   }
 
-  mutating func fetchesDue(_ effects: inout [PhoneEffect]) {
+  mutating func fetchesDue() {
     for index in apps.indices where apps[index].plan.dueAt <= now {
       switch apps[index].plan.when {
-      case .fetch: startFetch(index, &effects)
-      case .reconsider, .onChange: replan(index, &effects)
+      case .fetch: startFetch(index)
+      case .reconsider, .onChange: replan(index)
       }
     }
   }
 
   /// An awake phone also does the fetches that are due soon.
-  mutating func coalesceFetches(_ effects: inout [PhoneEffect]) {
+  mutating func coalesceFetches() {
     mustCoalesce = false
     let soon = now + limits.fetchCoalescing
     for index in apps.indices {
@@ -342,17 +340,17 @@ extension Phone {
         apps[index].plan.earliest <= now
       else { continue }
       if moment > now, apps[index].state != .foreground {
-        emit(.app(AppID(index), .fetchedEarly(planned: moment)), &effects)
+        emit(.app(AppID(index), .fetchedEarly(planned: moment)))
       }
-      startFetch(index, &effects)
+      startFetch(index)
     }
   }
 
-  private mutating func startFetch(_ index: Int, _ effects: inout [PhoneEffect]) {
+  private mutating func startFetch(_ index: Int) {
     // A foreground app looks for news itself.
     if apps[index].state == .foreground {
       apps[index].lastActivity = now
-      return replan(index, &effects)
+      return replan(index)
     }
     // Silent changes, of a budget for instance, may have moved the fetch.
     let checked = makePlan(index)
@@ -363,13 +361,13 @@ extension Phone {
         // Too busy: try after the next interval.
         apps[index].lastActivity = now
       }
-      return replan(index, &effects)
+      return replan(index)
     }
-    guard startCallback(index, .fetch, &effects) else {
+    guard startCallback(index, .fetch) else {
       apps[index].lastActivity = now
-      return replan(index, &effects)
+      return replan(index)
     }
-    replan(index, &effects)
+    replan(index)
   }
 
   mutating func setFetchTimer() {

@@ -5,27 +5,27 @@ extension Phone {
   // MARK: Off and on
 
   /// Like a reboot; no timer fires until the phone is on again.
-  mutating func switchOff(_ effects: inout [PhoneEffect]) {
-    endAll(.switchedOff, &effects)
+  mutating func switchOff() {
+    endAll(.switchedOff)
     timers = TimerQueue()
     (sleepTimer, fetchTimer, transferTimer) = (.never, .never, .never)
     activityTimer = .never
     wakefulness = .off
-    emit(.phone(.switchedOff), &effects)
+    emit(.phone(.switchedOff))
   }
 
   /// Records only what matters once the phone is on again.
-  mutating func performOff(_ event: PhoneEvent, _ effects: inout [PhoneEffect]) {
+  mutating func performOff(_ event: PhoneEvent) {
     switch event {
     case .switchedOn:
       wakefulness = .asleep
       accountTransfers()
-      resumeCoordination(&effects)
-      reboot(&effects)
+      resumeCoordination()
+      reboot()
     case .networkChanged(let network): self.network = network
     case .chargerChanged(let isConnected): isCharging = isConnected
-    case .archiveFound(let app, let archive): archiveFound(app, archive, &effects)
-    case .document(.elsewhere(let change)): hear(change, &effects)
+    case .archiveFound(let app, let archive): archiveFound(app, archive)
+    case .document(.elsewhere(let change)): hear(change)
     case .document(.driveSwitched(let isOn)): documents.lacksDrive = isOn ? nil : true
     case .tick, .appInstalled, .pushReceived, .pushRode, .linkHeard, .rebooted, .switchedOff,
       .regionEntered, .fetchSimulated, .memoryRanOut, .appCrashed, .transferProgressed,
@@ -34,65 +34,62 @@ extension Phone {
       .refreshSwitched, .lowPowerSwitched, .developerModeSwitched, .fetchIntervalSet,
       .stateChanged, .transferQueued, .snapshotIgnoredOnce, .audioSwitched, .backgroundAsked,
       .document, .activity:
-      ignore(.switchedOff, &effects)
+      ignore(.switchedOff)
     }
   }
 
   // MARK: Uninstalled
 
   /// Removes everything of the app but its place.
-  mutating func uninstall(_ index: Int, _ effects: inout [PhoneEffect]) {
+  mutating func uninstall(_ index: Int) {
     let id = AppID(index)
     let tokens = addresses(of: id)
-    if apps[index].state.hasProcess { terminate(index, .uninstalled, &effects) }
+    if apps[index].state.hasProcess { terminate(index, .uninstalled) }
     apps[index].state = .uninstalled
-    followTokens(index, tokens, &effects)
+    followTokens(index, tokens)
     switcher.remove(id)
     banners.remove(of: id)
     apps[index].snapshot = nil
-    if vault.delete(id) { emit(.archive(id, .deleted), &effects) }
-    dropHeld(index, .notInstalled, &effects)
+    if vault.delete(id) { emit(.archive(id, .deleted)) }
+    dropHeld(index, .notInstalled)
     accountTransfers()
     for transfer in service.transfers where transfer.app == id && !transfer.phase.hasEnded {
-      emit(.transfer(transfer.id, id, .ended(.failed)), &effects)
+      emit(.transfer(transfer.id, id, .ended(.failed)))
     }
     service.transfers.removeAll { $0.app == id }
     mustReviewTransfers = true
     let own = documents.documents.values.filter { $0.container == id }.map(\.id)
-    for document in own.sorted(by: { $0.number < $1.number }) { remove(document, &effects) }
+    for document in own.sorted(by: { $0.number < $1.number }) { remove(document) }
     documents.forget { app, _ in app == id }
-    emit(.app(id, .uninstalled), &effects)
-    replan(index, &effects)
+    emit(.app(id, .uninstalled))
+    replan(index)
   }
 
   // MARK: Places, and fetches by hand
 
   /// Calls an app outside the schedule: at a place it watches, or for a developer's fetch. Not
   /// after a force quit (WWDC 2013 session 204).
-  mutating func call(
-    _ index: Int, _ kind: RunningCallback.Kind, _ mode: BackgroundModes,
-    _ effects: inout [PhoneEffect]
-  ) {
+  mutating func call(_ index: Int, _ kind: RunningCallback.Kind, _ mode: BackgroundModes) {
     let refusal = lock == .beforeFirstUnlock ? .beforeFirstUnlock : refusal(of: mode, index)
-    if let refusal { return emit(.app(AppID(index), .notRun(kind.cause, refusal)), &effects) }
-    startCallback(index, kind, &effects)
+    if let refusal { return emit(.app(AppID(index), .notRun(kind.cause, refusal))) }
+    startCallback(index, kind)
   }
 
   /// Sends a foreground app to the background first, as Xcode does.
-  mutating func simulateFetch(_ index: Int, _ effects: inout [PhoneEffect]) {
-    if refusal(of: .fetch, index) == nil, foreground == AppID(index) { leave(index, &effects) }
-    call(index, .fetch, .fetch, &effects)
-    replan(index, &effects)
+  mutating func simulateFetch(_ index: Int) {
+    if refusal(of: .fetch, index) == nil, foreground == AppID(index) { leave(index) }
+    call(index, .fetch, .fetch)
+    replan(index)
   }
 
   // MARK: Sound
 
   /// With the mode `audio` an app runs, and keeps the phone awake, while it plays.
-  mutating func audioSwitched(_ index: Int, _ isOn: Bool, _ effects: inout [PhoneEffect]) {
-    guard apps[index].process.isPlaying != isOn else { return ignore(.alreadySo, &effects) }
+  mutating func audioSwitched(_ index: Int, _ isOn: Bool) {
+    guard apps[index].process.isPlaying != isOn else { return ignore(.alreadySo) }
     apps[index].process.isPlaying = isOn
-    emit(.app(AppID(index), .audio(isOn: isOn)), &effects)
-    suspendIfIdle(index, &effects)
+    emit(.app(AppID(index), .audio(isOn: isOn)))
+    suspendIfIdle(index)
   }
 
   // MARK: Whether an app will run

@@ -3,48 +3,45 @@ package import Primitives
 /// Remote notifications (WWDC 2013 session 204): what is shown, and which apps are woken.
 extension Phone {
   /// - Parameter rides: the relay sent it together with something else.
-  mutating func received(_ push: RemotePush, rides: Bool, _ effects: inout [PhoneEffect]) {
-    if !push.isQuiet { wake(&effects) }
+  mutating func received(_ push: RemotePush, rides: Bool) {
+    if !push.isQuiet { wake() }
     switch recentPushes[push.id] {
-    case .open?: return ignore(.duplicatePush, &effects)
+    case .open?: return ignore(.duplicatePush)
     case .reported(let outcome)?:
       // The relay missed the report; the push itself is a duplicate.
-      return emit(.report(push.id, outcome), &effects)
+      return emit(.report(push.id, outcome))
     case nil: recentPushes.add(push.id, atMost: limits.recentPushes)
     }
-    guard apps.indices.contains(push.app.number), apps[push.app.number].state != .uninstalled
-    else {
-      return report(push.id, .notLaunched(.notInstalled), &effects)
+    guard apps.indices.contains(push.app.number), apps[push.app.number].state != .uninstalled else {
+      return report(push.id, .notLaunched(.notInstalled))
     }
     guard push.wakesApp || push.handler != nil else {
-      present(push, isContentReady: false, &effects)
-      return report(push.id, nil, &effects)
+      present(push, isContentReady: false)
+      return report(push.id, nil)
     }
     if let refusal = refusal(of: push) {
-      present(push, isContentReady: false, &effects)
-      return report(push.id, .notLaunched(refusal), &effects)
+      present(push, isContentReady: false)
+      return report(push.id, .notLaunched(refusal))
     }
     if push.isSilent, let newer = apps[push.app.number].heldPush, push.isOlder(than: newer) {
-      return report(push.id, .replaced(by: newer.id), &effects)
+      return report(push.id, .replaced(by: newer.id))
     }
-    if let wait = wait(of: push, rides: rides) { return hold(push, wait, &effects) }
-    deliver(push, isFree: isFree(rides: rides), isShown: false, &effects)
+    if let wait = wait(of: push, rides: rides) { return hold(push, wait) }
+    deliver(push, isFree: isFree(rides: rides), isShown: false)
   }
 
-  private mutating func deliver(
-    _ push: RemotePush, isFree: Bool, isShown: Bool, _ effects: inout [PhoneEffect]
-  ) {
+  private mutating func deliver(_ push: RemotePush, isFree: Bool, isShown: Bool) {
     let index = push.app.number
-    if let handler = push.handler { return handle(push, handler, &effects) }
+    if let handler = push.handler { return handle(push, handler) }
     if push.isSilent {
-      replaceHeld(by: push, &effects)
+      replaceHeld(by: push)
       if !isFree { spendSilentAllowance(index) }
     }
     if isNewsstand(index), apps[index].state != .foreground { apps[index].lastIssue = now }
     let push = isShown ? push.shown : push
-    if !startCallback(index, .push(push), &effects) {
-      present(push, isContentReady: false, &effects)
-      report(push.id, .failed, &effects)
+    if !startCallback(index, .push(push)) {
+      present(push, isContentReady: false)
+      report(push.id, .failed)
     }
   }
 
@@ -119,84 +116,76 @@ extension Phone {
   }
 
   /// Holds the newest silent push, and all visible ones, which are shown at once.
-  private mutating func hold(
-    _ push: RemotePush, _ wait: Wait, _ effects: inout [PhoneEffect]
-  ) {
+  private mutating func hold(_ push: RemotePush, _ wait: Wait) {
     let index = push.app.number
     if push.isSilent || push.handler != nil {
-      replaceHeld(by: push, &effects)
+      replaceHeld(by: push)
       apps[index].heldPush = push
     } else {
-      present(push, isContentReady: false, &effects)
+      present(push, isContentReady: false)
       let others = apps[index].shownPushes ?? []
       guard others.count < limits.callbacksPerApp else {
-        return report(push.id, .notLaunched(.tooManyCallbacks), &effects)
+        return report(push.id, .notLaunched(.tooManyCallbacks))
       }
       apps[index].shownPushes = others + [push]
     }
-    letWait(push, wait, &effects)
+    letWait(push, wait)
   }
 
-  mutating func replaceHeld(by push: RemotePush, _ effects: inout [PhoneEffect]) {
+  mutating func replaceHeld(by push: RemotePush) {
     guard let older = apps[push.app.number].heldPush else { return }
     apps[push.app.number].heldPush = nil
-    report(older.id, .replaced(by: push.id), &effects)
+    report(older.id, .replaced(by: push.id))
   }
 
-  private mutating func letWait(
-    _ push: RemotePush, _ wait: Wait, _ effects: inout [PhoneEffect]
-  ) {
+  private mutating func letWait(_ push: RemotePush, _ wait: Wait) {
     let until = wait.until == .never ? nil : wait.until
     if let until { timers.set(.heldPush(push.app), at: until) }
-    emit(.decision(push.app, push.id, .waits(wait.limit, until: until)), &effects)
+    emit(.decision(push.app, push.id, .waits(wait.limit, until: until)))
   }
 
   /// Checks held pushes again after a timer or a change.
-  mutating func releaseHeld(_ index: Int, _ effects: inout [PhoneEffect]) {
+  mutating func releaseHeld(_ index: Int) {
     guard lock != .beforeFirstUnlock else { return }
-    for push in apps[index].shownPushes ?? [] { release(push, &effects) }
+    for push in apps[index].shownPushes ?? [] { release(push) }
     apps[index].shownPushes = nil
     guard let push = apps[index].heldPush else { return }
-    if let wait = wait(of: push, rides: false) { return letWait(push, wait, &effects) }
+    if let wait = wait(of: push, rides: false) { return letWait(push, wait) }
     apps[index].heldPush = nil
-    release(push, &effects)
+    release(push)
   }
 
   /// Something has woken the phone.
-  mutating func releaseQuiet(_ effects: inout [PhoneEffect]) {
+  mutating func releaseQuiet() {
     for index in apps.indices {
       let mayRun = apps[index].heldPush.map { $0.isQuiet && wait(of: $0, rides: false) == nil }
-      if mayRun == true || apps[index].shownPushes != nil { releaseHeld(index, &effects) }
+      if mayRun == true || apps[index].shownPushes != nil { releaseHeld(index) }
     }
   }
 
-  private mutating func release(_ push: RemotePush, _ effects: inout [PhoneEffect]) {
+  private mutating func release(_ push: RemotePush) {
     if let refusal = refusal(of: push) {
-      return report(push.id, .notLaunched(refusal), &effects)
+      return report(push.id, .notLaunched(refusal))
     }
-    if push.handler == nil { emit(.decision(push.app, push.id, .runs), &effects) }
-    deliver(push, isFree: isFree(rides: false), isShown: true, &effects)
+    if push.handler == nil { emit(.decision(push.app, push.id, .runs)) }
+    deliver(push, isFree: isFree(rides: false), isShown: true)
   }
 
-  mutating func dropHeld(
-    _ index: Int, _ refusal: LaunchRefusal, _ effects: inout [PhoneEffect]
-  ) {
+  mutating func dropHeld(_ index: Int, _ refusal: LaunchRefusal) {
     let held = apps[index].heldPushes
     apps[index].heldPush = nil
     apps[index].shownPushes = nil
-    for push in held { report(push.id, .notLaunched(refusal), &effects) }
+    for push in held { report(push.id, .notLaunched(refusal)) }
   }
 
   // MARK: What the user perceives
 
   /// Shows nothing while the app is in front.
-  mutating func present(
-    _ push: RemotePush, isContentReady: Bool, _ effects: inout [PhoneEffect]
-  ) {
+  mutating func present(_ push: RemotePush, isContentReady: Bool) {
     let index = push.app.number
     if let badge = push.badge, badge != apps[index].badge {
       apps[index].badge = badge
-      emit(.badge(push.app, badge), &effects)
+      emit(.badge(push.app, badge))
     }
     guard foreground != push.app else { return }
     if let alert = push.alert {
@@ -204,71 +193,69 @@ extension Phone {
         Banner(
           id: banners.nextID(), app: push.app, push: push.id, text: alert,
           collapseID: push.collapseID, at: now, isContentReady: isContentReady,
-          isQuiet: push.isQuiet && !isScreenOn ? true : nil), &effects)
+          isQuiet: push.isQuiet && !isScreenOn ? true : nil))
     }
-    if push.hasSound, !push.isQuiet || isScreenOn { emit(.sound(push.app), &effects) }
+    if push.hasSound, !push.isQuiet || isScreenOn { emit(.sound(push.app)) }
   }
 
-  mutating func post(
-    _ notification: LocalNotification, _ index: Int, _ effects: inout [PhoneEffect]
-  ) {
+  mutating func post(_ notification: LocalNotification, _ index: Int) {
     let app = AppID(index)
     if let badge = notification.badge, badge != apps[index].badge {
       apps[index].badge = badge
-      emit(.badge(app, badge), &effects)
+      emit(.badge(app, badge))
     }
     guard foreground != app else { return }
     show(
       Banner(
         id: banners.nextID(), app: app, push: nil, text: notification.text, collapseID: "",
-        at: now, isContentReady: true), &effects)
-    if notification.hasSound { emit(.sound(app), &effects) }
+        at: now, isContentReady: true))
+    if notification.hasSound { emit(.sound(app)) }
   }
 
   /// The app works too long for the banner to wait.
-  mutating func bannerDue(_ id: CallbackID, _ effects: inout [PhoneEffect]) {
+  mutating func bannerDue(_ id: CallbackID) {
     guard let place = callbacks.firstIndex(where: { $0.id == id }),
       case .push(let push) = callbacks[place].kind
     else { return }
     callbacks[place].kind = .push(push.shown)
-    present(push, isContentReady: false, &effects)
+    present(push, isContentReady: false)
   }
 
-  private mutating func show(_ banner: Banner, _ effects: inout [PhoneEffect]) {
+  private mutating func show(_ banner: Banner) {
     banners.show(banner, atMost: limits.banners)
     if banner.isQuiet != true {
-      wake(&effects)
+      wake()
       litUntil = max(litUntil, now + limits.litTime)
       // So that the dark screen is reported in time.
       stayAwake(until: litUntil)
     }
-    emit(.banner(banner), &effects)
+    emit(.banner(banner))
   }
 
   /// Unlocks and opens the app; the content is there, or has to be loaded now.
-  mutating func bannerOpened(_ id: BannerID, _ effects: inout [PhoneEffect]) {
-    guard let banner = banners.remove(id) else { return ignore(.unknownBanner, &effects) }
-    if lock != .unlocked { unlock(&effects) }
+  mutating func bannerOpened(_ id: BannerID) {
+    guard let banner = banners.remove(id) else { return ignore(.unknownBanner) }
+    if lock != .unlocked { unlock() }
     // A held push may have ended its registration.
-    guard self[banner.app]?.state != .uninstalled else { return ignore(.unknownApp, &effects) }
-    open(banner.app.number, waitsForContent: !banner.isContentReady, &effects)
+    guard self[banner.app]?.state != .uninstalled else { return ignore(.unknownApp) }
+    open(banner.app.number, waitsForContent: !banner.isContentReady)
     if banner.isContentReady, foreground == banner.app {
-      emit(.app(banner.app, .contentShown(waited: .zero)), &effects)
+      emit(.app(banner.app, .contentShown(waited: .zero)))
     }
   }
 
-  mutating func contentArrived(_ index: Int, _ effects: inout [PhoneEffect]) {
+  mutating func contentArrived(_ index: Int) {
     guard let wait = apps[index].contentWait, wait.until <= now else { return }
     apps[index].contentWait = nil
     guard network.isConnected else { return }
     apps[index].content.updatedAt = now
     apps[index].content.revision += 1
-    emit(.app(AppID(index), .contentShown(waited: now - wait.since)), &effects)
+    emit(.app(AppID(index), .contentShown(waited: now - wait.since)))
   }
 
   /// Exactly once per push.
-  mutating func report(_ id: PushID, _ outcome: PushOutcome?, _ effects: inout [PhoneEffect]) {
+  mutating func report(_ id: PushID, _ outcome: PushOutcome?) {
     recentPushes.report(id, outcome)
-    emit(.report(id, outcome), &effects)
+    emit(.report(id, outcome))
   }
 }

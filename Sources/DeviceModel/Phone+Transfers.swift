@@ -5,11 +5,10 @@ extension Phone {
   /// Discretionary if queued from the background.
   @discardableResult
   mutating func queue(
-    _ request: TransferRequest, of index: Int, _ effects: inout [PhoneEffect],
-    fromForeground: Bool = false
+    _ request: TransferRequest, of index: Int, fromForeground: Bool = false
   ) -> TransferID? {
     guard service.transfers.count < limits.transfers else {
-      ignore(.limitReached, &effects)
+      ignore(.limitReached)
       return nil
     }
     let isForeground = fromForeground || apps[index].state == .foreground
@@ -17,7 +16,7 @@ extension Phone {
     accountTransfers()
     let id = service.add(request, of: AppID(index), isDiscretionary: isDiscretionary, transferMode)
     let step = TransferStep.queued(request, isDiscretionary: isDiscretionary)
-    emit(.transfer(id, AppID(index), step), &effects)
+    emit(.transfer(id, AppID(index), step))
     mustReviewTransfers = true
     return id
   }
@@ -49,7 +48,7 @@ extension Phone {
     }
   }
 
-  mutating func reviewTransfers(_ effects: inout [PhoneEffect]) {
+  mutating func reviewTransfers() {
     mustReviewTransfers = false
     guard !service.transfers.isEmpty else { return }
     accountTransfers()
@@ -59,22 +58,21 @@ extension Phone {
     for index in service.transfers.indices {
       let transfer = service.transfers[index]
       switch transfer.phase {
-      case .ended, .awaitingCredentials:
-        continue
+      case .ended, .awaitingCredentials: continue
       case .active where transfer.hasReachedBreak:
-        breakOff(index, &effects)
+        breakOff(index)
         hasBroken = true
       case .active where !transfer.isPerformed && transfer.done >= transfer.request.bytes:
-        finish(index, transfer.request.isLargerThanSaid ? .tooLarge : .finished, &effects)
+        finish(index, transfer.request.isLargerThanSaid ? .tooLarge : .finished)
         ended.insert(transfer.app.number)
       case .active, .waiting:
         let hold = hold(of: transfer, active: active)
         if hold == nil { active += 1 }
         if hold == .energyBudget { isStarved = true }
-        apply(hold, to: index, &effects)
+        apply(hold, to: index)
       }
     }
-    for index in ended.sorted() { deliverEndedTransfers(index, &effects) }
+    for index in ended.sorted() { deliverEndedTransfers(index) }
     removeDocumentTransfers()
     setTransferTimer(isStarved: isStarved, hasBroken: hasBroken)
   }
@@ -106,32 +104,28 @@ extension Phone {
     return active < limits.transfersAtOnce ? nil : .queue
   }
 
-  private mutating func apply(
-    _ hold: TransferHold?, to index: Int, _ effects: inout [PhoneEffect]
-  ) {
+  private mutating func apply(_ hold: TransferHold?, to index: Int) {
     let transfer = service.transfers[index]
     if let hold {
       guard transfer.phase != .waiting(hold) else { return }
       interrupt(index)
       service.transfers[index].phase = .waiting(hold)
-      emit(.transfer(transfer.id, transfer.app, .held(hold)), &effects)
-    } else if transfer.request.demandsCredentials, !transfer.isPerformed,
-      !transfer.hasCredentials
-    {
-      demandCredentials(index, &effects)
+      emit(.transfer(transfer.id, transfer.app, .held(hold)))
+    } else if transfer.request.demandsCredentials, !transfer.isPerformed, !transfer.hasCredentials {
+      demandCredentials(index)
     } else if transfer.phase != .active {
       service.transfers[index].phase = .active
-      emit(.transfer(transfer.id, transfer.app, .started(offset: transfer.done)), &effects)
+      emit(.transfer(transfer.id, transfer.app, .started(offset: transfer.done)))
     }
   }
 
   /// Tried again shortly after.
-  private mutating func breakOff(_ index: Int, _ effects: inout [PhoneEffect]) {
+  private mutating func breakOff(_ index: Int) {
     let transfer = service.transfers[index]
     interrupt(index)
     service.transfers[index].phase = .waiting(.queue)
     service.transfers[index].hasBrokenOff = true
-    emit(.transfer(transfer.id, transfer.app, .brokeOff(offset: transfer.done)), &effects)
+    emit(.transfer(transfer.id, transfer.app, .brokeOff(offset: transfer.done)))
   }
 
   /// Restarts a transfer that cannot resume.
@@ -140,23 +134,21 @@ extension Phone {
     if transfer.phase == .active, !transfer.keepsProgress { service.transfers[index].done = 0 }
   }
 
-  private mutating func demandCredentials(_ index: Int, _ effects: inout [PhoneEffect]) {
+  private mutating func demandCredentials(_ index: Int) {
     interrupt(index)
     service.transfers[index].phase = .awaitingCredentials
     let transfer = service.transfers[index]
-    emit(.transfer(transfer.id, transfer.app, .credentialsDemanded), &effects)
-    ask(transfer, &effects)
+    emit(.transfer(transfer.id, transfer.app, .credentialsDemanded))
+    ask(transfer)
   }
 
-  private mutating func finish(
-    _ index: Int, _ result: TransferResult, _ effects: inout [PhoneEffect]
-  ) {
+  private mutating func finish(_ index: Int, _ result: TransferResult) {
     let transfer = service.transfers[index]
     service.transfers[index].phase = .ended(result)
-    emit(.transfer(transfer.id, transfer.app, .ended(result)), &effects)
+    emit(.transfer(transfer.id, transfer.app, .ended(result)))
     switch (transfer.request.document, transfer.request.direction) {
-    case (let document?, .download): contentArrived(for: document, transfer, result, &effects)
-    case (_?, .upload): documentSent(service.transfers[index], &effects)
+    case (let document?, .download): contentArrived(for: document, transfer, result)
+    case (_?, .upload): documentSent(service.transfers[index])
     case (nil, _): break
     }
   }
@@ -170,30 +162,28 @@ extension Phone {
   }
 
   /// Tells an app about sessions that have ended, now or when it may run again.
-  mutating func deliverEndedTransfers(_ index: Int, _ effects: inout [PhoneEffect]) {
+  mutating func deliverEndedTransfers(_ index: Int) {
     guard !service.transfers.isEmpty else { return }
     for session in service.endedSessions(of: AppID(index)) where mayWakeForTransfers(index) {
       // An app that crashes while launching is told next time.
-      if startCallback(index, .transfers(session: session), &effects) {
+      if startCallback(index, .transfers(session: session)) {
         service.forget(session: session, of: AppID(index))
       }
     }
     for transfer in service.transfers
     where transfer.app.number == index && transfer.phase == .awaitingCredentials {
-      ask(transfer, &effects)
+      ask(transfer)
     }
   }
 
-  private mutating func ask(_ transfer: Transfer, _ effects: inout [PhoneEffect]) {
+  private mutating func ask(_ transfer: Transfer) {
     let index = transfer.app.number
     let isAsked = callbacks.contains { $0.kind == .authentication(transfer.id) }
     guard mayWakeForTransfers(index), !isAsked else { return }
-    startCallback(index, .authentication(transfer.id), &effects)
+    startCallback(index, .authentication(transfer.id))
   }
 
-  mutating func answer(
-    _ id: TransferID, _ answer: AuthenticationScript, _ effects: inout [PhoneEffect]
-  ) {
+  mutating func answer(_ id: TransferID, _ answer: AuthenticationScript) {
     guard let index = service.index(of: id),
       service.transfers[index].phase == .awaitingCredentials
     else { return }
@@ -207,18 +197,18 @@ extension Phone {
       if case .wrong = answer {
         // The server rejected the answer and asks again.
         let transfer = service.transfers[index]
-        emit(.transfer(transfer.id, transfer.app, .credentialsDemanded), &effects)
+        emit(.transfer(transfer.id, transfer.app, .credentialsDemanded))
       }
-      finish(index, .notAuthenticated, &effects)
+      finish(index, .notAuthenticated)
       mustReviewTransfers = true
-      deliverEndedTransfers(app, &effects)
+      deliverEndedTransfers(app)
     }
   }
 
   // MARK: Interruptions and the driver's reports
 
   /// Transfers under way resume or restart when there is a network.
-  mutating func interruptTransfers(_ effects: inout [PhoneEffect]) {
+  mutating func interruptTransfers() {
     accountTransfers()
     for index in service.transfers.indices where service.transfers[index].phase == .active {
       interrupt(index)
@@ -234,10 +224,8 @@ extension Phone {
     }
   }
 
-  mutating func progressed(
-    _ id: TransferID, _ bytes: Int64, _ effects: inout [PhoneEffect]
-  ) {
-    guard let index = performed(id) else { return ignore(.unknownTransfer, &effects) }
+  mutating func progressed(_ id: TransferID, _ bytes: Int64) {
+    guard let index = performed(id) else { return ignore(.unknownTransfer) }
     let before = service.transfers[index].done
     let after = max(0, bytes)
     service.transfers[index].done = after
@@ -245,37 +233,33 @@ extension Phone {
   }
 
   /// Wakes the app to answer, then the transfer restarts. A second challenge means a wrong answer.
-  mutating func challenged(_ id: TransferID, _ effects: inout [PhoneEffect]) {
-    guard let index = performed(id) else { return ignore(.unknownTransfer, &effects) }
-    guard !service.transfers[index].hasCredentials else {
-      return ended(id, .notAuthenticated, &effects)
-    }
+  mutating func challenged(_ id: TransferID) {
+    guard let index = performed(id) else { return ignore(.unknownTransfer) }
+    guard !service.transfers[index].hasCredentials else { return ended(id, .notAuthenticated) }
     accountTransfers()
-    demandCredentials(index, &effects)
+    demandCredentials(index)
     mustReviewTransfers = true
   }
 
-  mutating func ended(
-    _ id: TransferID, _ result: TransferResult, _ effects: inout [PhoneEffect]
-  ) {
-    guard let index = performed(id) else { return ignore(.unknownTransfer, &effects) }
+  mutating func ended(_ id: TransferID, _ result: TransferResult) {
+    guard let index = performed(id) else { return ignore(.unknownTransfer) }
     accountTransfers()
     let app = service.transfers[index].app.number
-    finish(index, result, &effects)
+    finish(index, result)
     mustReviewTransfers = true
-    deliverEndedTransfers(app, &effects)
+    deliverEndedTransfers(app)
     removeDocumentTransfers()
   }
 
   /// A swipe cancels an app's transfers (Apple, "Downloading files in the background"); the app is
   /// told when the user opens it.
-  mutating func cancelTransfers(of index: Int, _ effects: inout [PhoneEffect]) {
+  mutating func cancelTransfers(of index: Int) {
     accountTransfers()
     for place in service.transfers.indices
     where service.transfers[place].app.number == index && !service.transfers[place].phase.hasEnded
       && !service.transfers[place].isForDocumentOnly
     {
-      finish(place, .cancelled, &effects)
+      finish(place, .cancelled)
     }
     mustReviewTransfers = true
   }

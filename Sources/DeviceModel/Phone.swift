@@ -34,6 +34,8 @@ package struct Phone: Codable, Sendable {
   package internal(set) var transferMode = TransferMode.modelled
   /// The time of the latest event.
   package internal(set) var now: Instant
+  /// Of the call of `handle` that runs.
+  var effects: [PhoneEffect] = []
 
   /// Indexed by `AppID.number`.
   package internal(set) var apps: [App] = []
@@ -128,24 +130,26 @@ package struct Phone: Codable, Sendable {
   package mutating func handle(
     _ event: PhoneEvent, at instant: Instant, into effects: inout [PhoneEffect]
   ) {
+    swap(&self.effects, &effects)
+    defer { swap(&self.effects, &effects) }
     let instant = min(instant, .endOfCalendar)
     while let timer = timers.popDue(at: instant) {
       now = max(now, timer.at)
-      fire(timer.kind, &effects)
-      settle(&effects)
+      fire(timer.kind)
+      settle()
     }
     now = max(now, instant)
     if case .tick = event { return }
-    perform(event, &effects)
-    settle(&effects)
+    perform(event)
+    settle()
   }
 
-  func emit(_ action: PhoneAction, _ effects: inout [PhoneEffect]) {
+  mutating func emit(_ action: PhoneAction) {
     effects.append(PhoneEffect(at: now, action: action))
   }
 
-  func ignore(_ reason: IgnoreReason, _ effects: inout [PhoneEffect]) {
-    emit(.ignored(reason), &effects)
+  mutating func ignore(_ reason: IgnoreReason) {
+    emit(.ignored(reason))
   }
 
   package var condition: DeviceCondition {
@@ -194,109 +198,108 @@ package struct RunningCallback: Hashable, Codable, Sendable {
 }
 
 extension Phone {
-  mutating func perform(_ event: PhoneEvent, _ effects: inout [PhoneEffect]) {
-    guard wakefulness != .off else { return performOff(event, &effects) }
+  mutating func perform(_ event: PhoneEvent) {
+    guard wakefulness != .off else { return performOff(event) }
     if let (app, mustRun) = event.appNeeded {
       guard apps.indices.contains(app.number), apps[app.number].state != .uninstalled else {
-        return ignore(.unknownApp, &effects)
+        return ignore(.unknownApp)
       }
-      guard !mustRun || isRunning(app.number) else { return ignore(.notRunning, &effects) }
+      guard !mustRun || isRunning(app.number) else { return ignore(.notRunning) }
     }
     switch event {
     case .tick: break
-    case .appInstalled(let definition): install(definition, &effects)
-    case .pushReceived(let push): received(push, rides: false, &effects)
-    case .pushRode(let push): received(push, rides: true, &effects)
-    case .linkHeard: wake(&effects)
-    case .networkChanged(let network): networkChanged(network, &effects)
-    case .chargerChanged(let isConnected): chargerChanged(isConnected, &effects)
-    case .rebooted: reboot(&effects)
-    case .switchedOff: switchOff(&effects)
-    case .switchedOn: ignore(.alreadySo, &effects)
+    case .appInstalled(let definition): install(definition)
+    case .pushReceived(let push): received(push, rides: false)
+    case .pushRode(let push): received(push, rides: true)
+    case .linkHeard: wake()
+    case .networkChanged(let network): networkChanged(network)
+    case .chargerChanged(let isConnected): chargerChanged(isConnected)
+    case .rebooted: reboot()
+    case .switchedOff: switchOff()
+    case .switchedOn: ignore(.alreadySo)
     case .memoryRanOut:
       for index in apps.indices where apps[index].state == .suspended {
-        terminate(index, .memory, &effects)
+        terminate(index, .memory)
       }
-    case .archiveFound(let app, let archive): archiveFound(app, archive, &effects)
-    case .unlocked: unlock(&effects)
-    case .locked: lockScreen(&effects)
-    case .bannerOpened(let banner): bannerOpened(banner, &effects)
+    case .archiveFound(let app, let archive): archiveFound(app, archive)
+    case .unlocked: unlock()
+    case .locked: lockScreen()
+    case .bannerOpened(let banner): bannerOpened(banner)
     case .appLeft:
-      guard let id = foreground else { return ignore(.notRunning, &effects) }
-      leave(id.number, &effects)
-    case .lowPowerSwitched(let isOn): lowPowerSwitched(isOn, &effects)
+      guard let id = foreground else { return ignore(.notRunning) }
+      leave(id.number)
+    case .lowPowerSwitched(let isOn): lowPowerSwitched(isOn)
     case .developerModeSwitched(let isOn): isDeveloper = isOn
-    case .transferProgressed(let transfer, let bytes): progressed(transfer, bytes, &effects)
-    case .transferChallenged(let transfer): challenged(transfer, &effects)
-    case .transferEnded(let transfer, let result): ended(transfer, result, &effects)
-    case .document(let event): perform(event, &effects)
-    case .activity(let event): perform(event, &effects)
+    case .transferProgressed(let transfer, let bytes): progressed(transfer, bytes)
+    case .transferChallenged(let transfer): challenged(transfer)
+    case .transferEnded(let transfer, let result): ended(transfer, result)
+    case .document(let event): perform(event)
+    case .activity(let event): perform(event)
     case .refreshSwitched(nil, let isOn):
       isRefreshOn = isOn
-      replanAll(&effects)
+      replanAll()
     case .refreshSwitched(let app?, let isOn):
       apps[app.number].isRefreshOn = isOn
-      replan(app.number, &effects)
+      replan(app.number)
     case .appOpened(let app):
-      guard lock == .unlocked else { return ignore(.locked, &effects) }
-      open(app.number, waitsForContent: false, &effects)
-    case .appSwipedAway(let app): swipedAway(app.number, &effects)
-    case .appUninstalled(let app): uninstall(app.number, &effects)
-    case .regionEntered(let app): call(app.number, .region, .location, &effects)
-    case .fetchSimulated(let app): simulateFetch(app.number, &effects)
-    case .audioSwitched(let app, let isOn): audioSwitched(app.number, isOn, &effects)
-    case .backgroundAsked(let app):
-      emit(.app(app, .asked(backgroundRefusal(of: app))), &effects)
-    case .appCrashed(let app): terminate(app.number, .crash, &effects)
+      guard lock == .unlocked else { return ignore(.locked) }
+      open(app.number, waitsForContent: false)
+    case .appSwipedAway(let app): swipedAway(app.number)
+    case .appUninstalled(let app): uninstall(app.number)
+    case .regionEntered(let app): call(app.number, .region, .location)
+    case .fetchSimulated(let app): simulateFetch(app.number)
+    case .audioSwitched(let app, let isOn): audioSwitched(app.number, isOn)
+    case .backgroundAsked(let app): emit(.app(app, .asked(backgroundRefusal(of: app))))
+    case .appCrashed(let app): terminate(app.number, .crash)
     case .fetchIntervalSet(let app, let interval):
       apps[app.number].fetchInterval = interval
-      replan(app.number, &effects)
+      replan(app.number)
     case .stateChanged(let app, let changes):
       for change in changes { apps[app.number].process.interface.apply(change) }
-    case .transferQueued(let app, let request): queue(request, of: app.number, &effects)
+    case .transferQueued(let app, let request): queue(request, of: app.number)
     case .snapshotIgnoredOnce(let app): apps[app.number].ignoresNextSnapshot = true
     }
   }
 
   /// Each handler checks whether its timer still applies.
-  mutating func fire(_ timer: TimerKind, _ effects: inout [PhoneEffect]) {
+  mutating func fire(_ timer: TimerKind) {
     switch timer {
-    case .workEnds(let callback): workEnded(callback, &effects)
-    case .handlerCalled(let callback): handlerDue(callback, &effects)
-    case .deadline(let callback): deadlinePassed(callback, &effects)
-    case .graceEnds(let app): suspendIfIdle(app.number, &effects)
-    case .taskSliceEnds(let app): taskSliceEnded(app.number, &effects)
+    case .workEnds(let callback): workEnded(callback)
+    case .handlerCalled(let callback): handlerDue(callback)
+    case .deadline(let callback): deadlinePassed(callback)
+    case .graceEnds(let app): suspendIfIdle(app.number)
+    case .taskSliceEnds(let app): taskSliceEnded(app.number)
     case .sleepDue: sleepTimer = .never
-    case .foregroundContent(let app): contentArrived(app.number, &effects)
-    case .heldPush(let app): releaseHeld(app.number, &effects)
-    case .bannerDue(let callback): bannerDue(callback, &effects)
+    case .foregroundContent(let app): contentArrived(app.number)
+    case .heldPush(let app): releaseHeld(app.number)
+    case .bannerDue(let callback): bannerDue(callback)
     case .fetchesDue:
       fetchTimer = .never
-      fetchesDue(&effects)
+      fetchesDue()
     case .transfersDue:
       transferTimer = .never
       mustReviewTransfers = true
-    case .documentWritten(let document): syncServiceWrote(document, &effects)
-    case .documentUse(let use): documentWorked(use, &effects)
-    case .activitiesDue: activitiesDue(&effects)
+    case .documentWritten(let document): syncServiceWrote(document)
+    case .documentUse(let use): documentWorked(use)
+    case .activitiesDue: activitiesDue()
     }
   }
 
   /// Everything that is decided after each change: transfers, fetches that join an awake period,
   /// timers, the condition report, sleep.
-  mutating func settle(_ effects: inout [PhoneEffect]) {
+  mutating func settle() {
     guard wakefulness != .off else { return }
     // Transfers that end wake apps; what those queue is reviewed later.
-    if mustReviewTransfers { reviewTransfers(&effects) }
-    if mustCoalesce { coalesceFetches(&effects) }
-    if mustShowActivities { showWaiting(&effects) }
+    if mustReviewTransfers { reviewTransfers() }
+    if mustCoalesce { coalesceFetches() }
+    if mustShowActivities { showWaiting() }
     setFetchTimer()
     setActivityTimer()
-    sleepIfIdle(&effects)
+    sleepIfIdle()
     let condition = condition
     if condition != reported {
       reported = condition
-      emit(.condition(condition), &effects)
+      emit(.condition(condition))
     }
   }
 

@@ -77,6 +77,8 @@ extension Phone {
     transferMode: TransferMode = .modelled, at now: Instant, into effects: inout [PhoneEffect]
   ) {
     self = memory.phone
+    swap(&self.effects, &effects)
+    defer { swap(&self.effects, &effects) }
     self.limits = limits
     self.transferMode = transferMode
     let now = max(Instant(milliseconds: 0), min(now, .endOfCalendar))
@@ -92,9 +94,9 @@ extension Phone {
     banners.trim(to: limits.banners)
     recentPushes.trim(to: limits.recentPushes)
     service.accountedUntil = now
-    resumeCoordination(&effects)
-    reboot(&effects)
-    settle(&effects)
+    resumeCoordination()
+    reboot()
+    settle()
   }
 
   /// Keeps the age of all that lies in the past.
@@ -180,8 +182,7 @@ extension Phone {
 
   private func checkCallbacks() throws(PhoneMemoryError) {
     let numbers = callbacks.map(\.id.number)
-    try demand(
-      "the callbacks", isDistinct(numbers) && callbackNumbering.isSound(after: numbers))
+    try demand("the callbacks", isDistinct(numbers) && callbackNumbering.isSound(after: numbers))
     for callback in callbacks {
       // A callback ends with its process; without one it would never end.
       var isPossible = isKnown([callback.app]) && apps[callback.app.number].state.hasProcess

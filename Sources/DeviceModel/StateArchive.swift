@@ -141,8 +141,7 @@ extension StateArchive {
         guard let id = later.graph.find(path), let value = later.graph[id]?[key] else { continue }
         later.graph.set(id, key, nil)
         later.graph.set(id, new, value)
-      case .set(let path, let key, let value):
-        later.graph.apply(.set(path, key: key, value))
+      case .set(let path, let key, let value): later.graph.apply(.set(path, key: key, value))
       case .drop(let path):
         if let id = later.graph.find(path) { later.graph.cut(id) }
       }

@@ -92,8 +92,7 @@ package struct StateRestoration: Sendable {
     if maker == nil, found == nil, delegate.contains(path) { maker = "the app delegate" }
     // A restoration class makes its object even if one exists.
     guard let maker else {
-      steps.append(
-        found == nil ? .skipped(path, .noRestorationClass) : .found(path))
+      steps.append(found == nil ? .skipped(path, .noRestorationClass) : .found(path))
       return found
     }
     let isLasting = object.restorationClass == nil || maker == StateObject.storyboard
@@ -118,9 +117,7 @@ package struct StateRestoration: Sendable {
     for entry in object.entries where entry.value.hasReferences {
       let value = entry.value.mapReferences { places[$0] }
       graph.set(id, entry.key, value)
-      steps.append(
-        value == nil
-          ? .unwired(path, key: entry.key) : .wired(path, key: entry.key))
+      steps.append(value == nil ? .unwired(path, key: entry.key) : .wired(path, key: entry.key))
     }
   }
 

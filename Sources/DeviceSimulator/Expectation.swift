@@ -71,9 +71,7 @@ extension Expectation {
   static let countKeys = ["min", "max"]
   static let fetchKeys = ["within", "percentOfDays", "after", "before"]
 
-  init(
-    _ reader: Reader, _ names: PlaceNames, _ pushes: PushNames
-  ) throws(ScenarioError) {
+  init(_ reader: Reader, _ names: PlaceNames, _ pushes: PushNames) throws(ScenarioError) {
     try reader.check(Self.keys)
     let kinds = Self.keys[1...4].filter { reader[$0] != nil }
     guard kinds.count == 1 else {
@@ -88,8 +86,7 @@ extension Expectation {
     rule =
       switch kinds[0] {
       case "order": try Self.order(try reader.required("order"), names, pushes)
-      case "fetchedBeforeUse":
-        try Self.fetchedBeforeUse(try reader.required("fetchedBeforeUse"))
+      case "fetchedBeforeUse": try Self.fetchedBeforeUse(try reader.required("fetchedBeforeUse"))
       case "never":
         .expect(
           try Match(try reader.required("never"), names, pushes), try Window(reader), count: 0...0)

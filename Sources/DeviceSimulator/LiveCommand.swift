@@ -93,9 +93,7 @@ struct LiveCommand {
       let isPlain = word.isPlain && (Int64(argument) != nil || Bool(argument) != nil)
       members.append("\"\(word.name)\":\(isPlain ? argument : quoted(argument))")
     }
-    guard arguments.isEmpty else {
-      throw LiveCommandError(text: "\"\(arguments[0])\" is too much")
-    }
+    guard arguments.isEmpty else { throw LiveCommandError(text: "\"\(arguments[0])\" is too much") }
     try self.init(json: Array("{\(members.joined(separator: ","))}".utf8), in: scenario)
   }
 

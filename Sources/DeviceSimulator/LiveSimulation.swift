@@ -26,8 +26,7 @@ package struct LiveSimulation: Sendable {
     _ scenario: Scenario, seed: UInt64, at now: Int64, last: [String: LastingPhone] = [:]
   ) {
     self.scenario = scenario
-    places = Dictionary(
-      uniqueKeysWithValues: scenario.phones.enumerated().map { ($1.name, $0) })
+    places = Dictionary(uniqueKeysWithValues: scenario.phones.enumerated().map { ($1.name, $0) })
     // Trace times are times of day.
     let midnight = now - now % TimeText.day
     var simulation = Simulation(seed: seed, relay: nil, start: midnight)
@@ -104,11 +103,6 @@ package struct LiveSimulation: Sendable {
     PhoneState(player.simulation, phone: phone, lastRuns)
   }
 
-  /// Whether an app of the phone has Live Activities.
-  package func hasActivities(_ phone: Int) -> Bool {
-    model(of: phone).apps.contains { $0.definition.activities != nil }
-  }
-
   /// Tokens and channels of Live Activities that the relay is to know now, by app.
   package func activityAddresses(of phone: Int) -> [(app: String, address: ActivityAddress)] {
     model(of: phone).apps.flatMap { app in
@@ -140,8 +134,7 @@ package struct LiveSimulation: Sendable {
   private mutating func remember(_ line: TraceLine, of app: Int32) {
     let at = line.milliseconds + player.simulation.start
     if line.kind == .began {
-      lastRuns[app] = PhoneState.Run(
-        began: at, cause: line.why, uniqueId: line.pushID?.description)
+      lastRuns[app] = PhoneState.Run(began: at, cause: line.why, uniqueId: line.pushID?.description)
     } else if line.kind == .completed || line.kind == .abandoned {
       lastRuns[app]?.ended = at
       lastRuns[app]?.outcome = line.why
@@ -291,12 +284,10 @@ extension Simulation {
     let number = Int32(phones.count)
     var effects: [PhoneEffect] = []
     let model = Phone(
-      restoring: memory, limits: limits, transferMode: .performed, at: instant,
-      into: &effects)
+      restoring: memory, limits: limits, transferMode: .performed, at: instant, into: &effects)
     phones.append(
       PhoneEntry(
-        name: name, model: model, credential: .unused, path: LinkModel(),
-        network: model.network))
+        name: name, model: model, credential: .unused, path: LinkModel(), network: model.network))
     for app in model.apps { _ = addApp(app.definition.name, of: number) }
     for effect in effects { perform(effect.action, of: number) }
     for app in model.apps {

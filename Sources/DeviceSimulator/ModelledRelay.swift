@@ -73,10 +73,8 @@ enum RelayStep: Sendable {
     case .crashed(let lapse): Told(.crashed, "for \(TimeText.text(duration: lapse))")
     case .started(let count): Told(.started, "\(count) in its journal")
     case .journalTakes(0): Told(.journal, "writes at once")
-    case .journalTakes(let lapse):
-      Told(.journal, "a write takes \(TimeText.text(duration: lapse))")
-    case .journalFails(let isFailing):
-      Told(.journal, isFailing ? "cannot write" : "writes again")
+    case .journalTakes(let lapse): Told(.journal, "a write takes \(TimeText.text(duration: lapse))")
+    case .journalFails(let isFailing): Told(.journal, isFailing ? "cannot write" : "writes again")
     }
   }
 }

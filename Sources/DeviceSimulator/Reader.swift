@@ -46,9 +46,7 @@ struct Reader: Sendable {
   }
 
   /// Rejects those of `keys` that are not allowed for `what`.
-  func refuse(
-    _ keys: [String], but allowed: [String], of what: String
-  ) throws(ScenarioError) {
+  func refuse(_ keys: [String], but allowed: [String], of what: String) throws(ScenarioError) {
     for name in keys where !allowed.contains(name) {
       if let extra = self[name] { throw extra.problem("\(what) does not have it") }
     }

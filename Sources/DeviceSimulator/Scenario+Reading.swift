@@ -88,9 +88,7 @@ extension RelayPolicy: Readable {
     var perApp: Rate?
     var perPhone: Rate?
 
-    static let fields: [Field<Limits>] = [
-      Field("perApp", \.perApp), Field("perPhone", \.perPhone),
-    ]
+    static let fields: [Field<Limits>] = [Field("perApp", \.perApp), Field("perPhone", \.perPhone)]
   }
 
   static func read(_ reader: Reader) throws(ScenarioError) -> RelayPolicy {

@@ -14,8 +14,7 @@ extension Simulation {
     let root = try? JSONTree.read(entry.payload.bytes)
     let aps = root?["aps"]
     let deed = aps?["event"]?.text.flatMap(ActivityPush.Deed.init)
-    var message = ActivityPush(
-      id: pushID(of: push), app: apps[Int(app)].id, to: address, deed)
+    var message = ActivityPush(id: pushID(of: push), app: apps[Int(app)].id, to: address, deed)
     message.timestamp = aps?["timestamp"]?.wholeNumber
     message.type = aps?["attributes-type"]?.text
     message.attributes = aps?["attributes"]?.compactObject
@@ -100,10 +99,7 @@ extension Simulation {
   func words(_ refusal: ActivityRefusal, of app: Int32) -> String {
     refusal.words(apps[Int(app)].name) { moment in
       relay == nil ? moment.text(at: instant) : clock.text(moment)
-    } push: { id in
-      let number = number(of: id)
-      return entry(of: number)?.id.map { "\($0)" } ?? "push \(number + 1)"
-    }
+    } push: { name(of: $0) }
   }
 
   // MARK: Tokens and channels
@@ -122,9 +118,7 @@ extension Simulation {
     }
     // Pushes to a name that is no valid topic are refused.
     guard relay != nil, let topic = Topic(address.topic(of: name)) else { return }
-    guard isValid else {
-      return request { .asked(.unregistered(topic), credential, from: $0) }
-    }
+    guard isValid else { return request { .asked(.unregistered(topic), credential, from: $0) } }
     let token = DeviceToken(
       random: (random.next(), random.next(), random.next()),
       routingKey: credential.device.routingKey)
@@ -169,13 +163,11 @@ extension Simulation {
     }
   }
 
-  func isBroadcast(_ push: Int32) -> Bool {
-    if case .channel? = entry(of: push)?.activity { true } else { false }
-  }
+  func isBroadcast(_ push: Int32) -> Bool { entry(of: push)?.activity?.isChannel == true }
 
   /// A broadcast is for the app of that name on each phone.
   func app(of entry: PushEntry, on phone: Int32) -> Int32? {
-    guard case .channel? = entry.activity else { return entry.app }
+    guard entry.activity?.isChannel == true else { return entry.app }
     let name = apps[Int(entry.app)].name
     return phones[Int(phone)].apps.first { apps[Int($0)].name == name }
   }

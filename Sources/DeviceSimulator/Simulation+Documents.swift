@@ -13,8 +13,7 @@ extension Simulation {
     let now = instant
     tell(app) {
       .document(
-        .elsewhere(
-          .announced(in: $0, name: name, DocumentBody(bytes: bytes), modifiedAt: now)))
+        .elsewhere(.announced(in: $0, name: name, DocumentBody(bytes: bytes), modifiedAt: now)))
     }
   }
 
@@ -68,9 +67,7 @@ extension Simulation {
   }
 
   /// Sends a change to the account's other phones, unless the app syncs its documents by itself.
-  private mutating func spread(
-    _ document: Document, from phone: Int32, isDeleted: Bool = false
-  ) {
+  private mutating func spread(_ document: Document, from phone: Int32, isDeleted: Bool = false) {
     let sender = phones[Int(phone)]
     guard let app = sender.model[document.container]?.definition,
       app.container == .cloud || app.container == .shared

@@ -176,8 +176,7 @@ public struct RelayPolicy: Hashable, Sendable {
 
   /// Nil means no limit.
   public static func custom(perApp: Rate?, perPhone: Rate?) -> RelayPolicy {
-    RelayPolicy(
-      policy: SilentPolicy(perApp: perApp?.limit, perDevice: perPhone?.limit))
+    RelayPolicy(policy: SilentPolicy(perApp: perApp?.limit, perDevice: perPhone?.limit))
   }
 
   init(policy: SilentPolicy) { self.policy = policy }

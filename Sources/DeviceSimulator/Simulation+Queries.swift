@@ -30,8 +30,7 @@ extension Simulation {
     case .given(.gone):
       (status, reason) = (Int(Rejection.unregistered.status), Rejection.unregistered.reason)
     }
-    return PushLife(
-      status: status, reason: reason, steps: steps, ending: ending, outcome: outcome)
+    return PushLife(status: status, reason: reason, steps: steps, ending: ending, outcome: outcome)
   }
 
   /// Newest last.

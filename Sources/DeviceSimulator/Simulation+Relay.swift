@@ -67,8 +67,7 @@ extension Simulation {
 
   /// The relay learns of an uninstalled app with the next push to it.
   mutating func noticeMissing(_ push: Int32, _ outcome: DeliveryOutcome?) {
-    guard outcome == .missing, let entry = entry(of: push)
-    else { return }
+    guard outcome == .missing, let entry = entry(of: push) else { return }
     unregister(apps[Int(entry.app)])
   }
 
@@ -130,8 +129,7 @@ extension Simulation {
     guard relay != nil else { return order(.connect, phone) }
     relay?.connections.append(phone)
     let wait = phones[Int(phone)].path.reconnect.simulatedMilliseconds
-    schedule(
-      .connects(phone, connection: connection), at: time + wait + random.below(wait / 2 + 1))
+    schedule(.connects(phone, connection: connection), at: time + wait + random.below(wait / 2 + 1))
   }
 
   /// Nil for pushes from before the last start of the phone.
@@ -272,8 +270,7 @@ extension Simulation {
       record(.connected, phone: phone)
       phones[Int(phone)].connectionAtRelay = connection
       tellRelay(.asked(.connected, phones[Int(phone)].credential, from: id))
-    case .condition(let condition):
-      tellRelay(.stream(id, .reported(ConditionReport(condition))))
+    case .condition(let condition): tellRelay(.stream(id, .reported(ConditionReport(condition))))
     case .decision(let push, let decision):
       tellRelay(.stream(id, .decided(uniqueID(push), decision)))
     case .ack(let push, let outcome):
@@ -371,10 +368,13 @@ extension Simulation {
     case .noData: return .noData
     case .failed: return .failed
     case .notLaunched(let refusal): return .notLaunched(reason: refusal.rawValue)
-    case .replaced(let newer):
-      let number = number(of: newer)
-      let name = entry(of: number)?.id.map { "\($0)" } ?? "push \(number + 1)"
-      return .notLaunched(reason: "replaced by \(name)")
+    case .replaced(let newer): return .notLaunched(reason: "replaced by \(name(of: newer))")
     }
+  }
+
+  /// As people who look at the relay, or at a scenario, know it.
+  func name(of push: PushID) -> String {
+    let number = number(of: push)
+    return entry(of: number)?.id.map { "\($0)" } ?? "push \(number + 1)"
   }
 }

@@ -240,9 +240,7 @@ extension Simulation {
     // Pushes to a name that is no valid topic are refused; the app still runs.
     let topic = Topic(name) ?? .vacant
     let id = AppID(phones[owner].apps.count)
-    apps.append(
-      AppEntry(
-        phone: phone, id: id, name: name, topic: topic, token: token))
+    apps.append(AppEntry(phone: phone, id: id, name: name, topic: topic, token: token))
     phones[owner].apps.append(number)
     // The driver of a real relay registers apps.
     if relay != nil, topic != .vacant { register(apps[Int(number)]) }

@@ -160,9 +160,7 @@ extension StatePath: Readable {
     try checked(try reader.text(), reader)
   }
 
-  private static func checked(
-    _ text: String, _ reader: Reader
-  ) throws(ScenarioError) -> StatePath {
+  private static func checked(_ text: String, _ reader: Reader) throws(ScenarioError) -> StatePath {
     let path = StatePath(text: text)
     guard !path.components.isEmpty else {
       throw reader.problem("a path such as window/inbox is wanted")

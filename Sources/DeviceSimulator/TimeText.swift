@@ -34,9 +34,7 @@ enum TimeText {
     return (number - 1) * day + clock
   }
 
-  private static func number(
-    _ text: some StringProtocol, _ width: Int, _ bound: Int64
-  ) -> Int64? {
+  private static func number(_ text: some StringProtocol, _ width: Int, _ bound: Int64) -> Int64? {
     guard text.utf8.count == width, text.utf8.allSatisfy({ (48...57).contains($0) }),
       let value = Int64(text), value < bound
     else { return nil }

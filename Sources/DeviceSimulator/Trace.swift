@@ -173,8 +173,7 @@ extension PushDecision {
   fileprivate var told: Told {
     switch self {
     case .waits(let limit, nil): Told(.waits, limit.rawValue)
-    case .waits(let limit, let until?):
-      Told(.waits) { "\(limit.rawValue) until \($0.text(until))" }
+    case .waits(let limit, let until?): Told(.waits) { "\(limit.rawValue) until \($0.text(until))" }
     case .runs: Told(.waits, "no longer")
     }
   }
@@ -200,8 +199,7 @@ extension AppStep {
     case .launched(let cause): Told(.launched, cause.words(push: push))
     case .resumed(let cause): Told(.resumed, cause.words(push: push))
     case .opened(let age?):
-      Told(
-        .opened, "content \(TimeText.text(duration: age.milliseconds / 1000 * 1000)) old")
+      Told(.opened, "content \(TimeText.text(duration: age.milliseconds / 1000 * 1000)) old")
     case .opened: Told(.opened, "no content yet")
     case .launchImage(let content): Told(.launchImage, content.map { "\($0)" } ?? "plain")
     case .enteredBackground: Told(.left)
@@ -211,8 +209,7 @@ extension AppStep {
     case .taskEnded: Told(.taskEnded)
     case .taskExpired: Told(.taskExpired)
     case .wrote(let items, let isBeside):
-      Told(
-        .wrote, items.joined(separator: ", ") + (isBeside ? " (beside its database)" : ""))
+      Told(.wrote, items.joined(separator: ", ") + (isBeside ? " (beside its database)" : ""))
     case .merged(let files): Told(.merged, ContentFile.words(files))
     case .dataUnavailable(let protection): Told(.dataUnavailable, protection.rawValue)
     case .limitedCredential: Told(.limitedCredential)

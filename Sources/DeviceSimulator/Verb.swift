@@ -27,9 +27,7 @@ struct Verb: Sendable {
     let words: [Word]
     let read: @Sendable (Reader) throws(ScenarioError) -> Value
 
-    init(
-      words: [Word], read: @escaping @Sendable (Reader) throws(ScenarioError) -> Value
-    ) {
+    init(words: [Word], read: @escaping @Sendable (Reader) throws(ScenarioError) -> Value) {
       (self.words, self.read) = (words, read)
     }
 
@@ -70,8 +68,7 @@ struct Verb: Sendable {
 
   /// A verb that sends an event to the app's phone.
   private static func event<Value: Sendable>(
-    _ name: String, _ key: Key<Value>,
-    does event: @escaping @Sendable (AppID, Value) -> PhoneEvent
+    _ name: String, _ key: Key<Value>, does event: @escaping @Sendable (AppID, Value) -> PhoneEvent
   ) -> Verb {
     app(name, key) { simulation, app, value in
       simulation.tell(app) { event($0, value) }
@@ -191,14 +188,11 @@ struct Verb: Sendable {
         return .phone(
           phone,
           {
-            $0.record(
-              .changed("Live Activities \(isOn ? "on" : "off") for all"), phone: $1.number)
+            $0.record(.changed("Live Activities \(isOn ? "on" : "off") for all"), phone: $1.number)
             $0.tell($1.number, .activity(.allowed(nil, isOn: isOn)))
           })
       }
-      return .app(
-        try names.place(reader),
-        { $0.tell($1) { .activity(.allowed($0, isOn: isOn)) } })
+      return .app(try names.place(reader), { $0.tell($1) { .activity(.allowed($0, isOn: isOn)) } })
     },
   ]
 
@@ -404,7 +398,6 @@ extension Verb.Key where Value: Readable {
 
 extension DocumentUse {
   fileprivate init(of document: DocumentID, isWriting: Bool = true, _ edit: DocumentEdit) {
-    self.init(
-      wants: [Want(document, isWriting: isWriting)], time: .milliseconds(200), edit: edit)
+    self.init(wants: [Want(document, isWriting: isWriting)], time: .milliseconds(200), edit: edit)
   }
 }

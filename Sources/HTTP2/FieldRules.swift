@@ -73,15 +73,12 @@ struct FieldTraits: OptionSet {
 
   static let pseudo: FieldTraits = [.method, .scheme, .authority, .path]
   /// At most once in a request.
-  static let single: FieldTraits = [
-    .method, .scheme, .authority, .path, .host, .contentLength,
-  ]
+  static let single: FieldTraits = [.method, .scheme, .authority, .path, .host, .contentLength]
 
   /// Blanks around a value are accepted: some clients send them.
   init(_ kind: FieldKind, value: UnsafeRawBufferPointer) {
     switch kind {
-    case .regular:
-      self = isPrintable(value) ? .regular : .malformed
+    case .regular: self = isPrintable(value) ? .regular : .malformed
     case .method:
       self = isVisible(value) ? .method : .malformed
       if matches(value, "CONNECT") { formUnion(.connect) }
@@ -89,23 +86,20 @@ struct FieldTraits: OptionSet {
     case .scheme:
       self = isVisible(value) ? .scheme : .malformed
       if matches(value, "https") || matches(value, "http") { formUnion(.web) }
-    case .authority:
-      self = isVisible(value) ? .authority : .malformed
+    case .authority: self = isVisible(value) ? .authority : .malformed
     case .path:
       self = isVisible(value) ? .path : .malformed
       if value.first != UInt8(ascii: "/") {
         formUnion(matches(value, "*") ? .asterisk : .oddPath)
       }
-    case .host:
-      self = isVisible(value) ? [.host, .regular] : .malformed
+    case .host: self = isVisible(value) ? [.host, .regular] : .malformed
     case .contentLength:
       self = FieldTraits.number(value) == nil ? .malformed : [.contentLength, .regular]
     case .te:
       // In any case of letters (RFC 9110 section 10.1.4); only bit 5 differs.
       let isTrailers = value.map { $0 | 0x20 }.elementsEqual("trailers".utf8)
       self = isTrailers ? .regular : .malformed
-    case .otherPseudo, .connectionSpecific, .unusable:
-      self = .malformed
+    case .otherPseudo, .connectionSpecific, .unusable: self = .malformed
     }
   }
 
@@ -170,9 +164,7 @@ private func contains(_ value: UnsafeRawBufferPointer, below limit: UInt8) -> Bo
     let other = word ^ deletes
     return ((word &- limits) & ~word | (other &- ones) & ~other) & highs != 0
   }
-  guard value.count >= 8 else {
-    return value.contains { $0 < limit || $0 == 0x7F }
-  }
+  guard value.count >= 8 else { return value.contains { $0 < limit || $0 == 0x7F } }
   var offset = 0
   while offset &+ 8 <= value.count {
     if isFound(value.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) { return true }

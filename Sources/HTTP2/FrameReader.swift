@@ -76,9 +76,7 @@ struct FrameReader {
 
   /// Consumes the next step's bytes; nil at the end of the input. Records in `streams` where a
   /// client's body ends.
-  mutating func next(
-    _ input: inout UnsafeRawBufferPointer, _ streams: inout StreamTable
-  ) -> Step? {
+  mutating func next(_ input: inout UnsafeRawBufferPointer, _ streams: inout StreamTable) -> Step? {
     if !held.isEmpty { return fill(&input, &streams) }
     var offset = 0
     while offset < input.count {
@@ -126,10 +124,8 @@ struct FrameReader {
       held.append(contentsOf: input)
       input = UnsafeRawBufferPointer(rebasing: input[input.count...])
       return nil
-    case .broken(let failure):
-      return .broken(failure)
-    case .other:
-      return nil
+    case .broken(let failure): return .broken(failure)
+    case .other: return nil
     }
   }
 
@@ -150,10 +146,8 @@ struct FrameReader {
         held.withUnsafeBytes { countIfIdle($0, length) }
         isReset = held[3] == UInt8(NGHTTP2_RST_STREAM.rawValue)
         return .passHeld
-      case .headers:
-        return .headersHeld
-      case .broken(let failure):
-        return .broken(failure)
+      case .headers: return .headersHeld
+      case .broken(let failure): return .broken(failure)
       }
     }
   }
@@ -199,9 +193,7 @@ struct FrameReader {
   // MARK: Looking at bytes
 
   @inline(__always)
-  private static func look(
-    _ bytes: UnsafeRawBufferPointer, _ streams: inout StreamTable
-  ) -> Piece {
+  private static func look(_ bytes: UnsafeRawBufferPointer, _ streams: inout StreamTable) -> Piece {
     guard bytes.count >= headBytes else { return .incomplete(needed: headBytes) }
     let type = type(bytes)
     if type == NGHTTP2_DATA.rawValue {
@@ -298,9 +290,7 @@ struct FrameReader {
       dependsOnItself: dependsOnItself)
   }
 
-  private static func dependency(
-    _ frame: UnsafeRawBufferPointer, at offset: Int
-  ) -> StreamID {
+  private static func dependency(_ frame: UnsafeRawBufferPointer, at offset: Int) -> StreamID {
     let bits = frame.loadUnaligned(fromByteOffset: offset, as: UInt32.self).bigEndian
     return StreamID(bitPattern: bits & 0x7FFF_FFFF)
   }

@@ -78,9 +78,7 @@ struct HPACKHuffmanDecoder {
   static func room(for count: Int) -> Int { count + count / 5 * 3 + 16 }
 
   /// Decodes a string into `target` of `room(for:)`; returns the bytes written, nil when invalid.
-  func decode(
-    _ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawPointer
-  ) -> Int? {
+  func decode(_ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawPointer) -> Int? {
     // The next bits, first in front; those beyond `bitCount` are right too, or 0.
     var bits: UInt64 = 0
     var bitCount = 0

@@ -113,8 +113,7 @@ struct HPACKRepetition {
   /// Records any other field, with its coded value if worth remembering. False when it is the first
   /// to break the shape.
   mutating func record(
-    _ field: Known, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer,
-    coded: CodedString?
+    _ field: Known, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, coded: CodedString?
   ) -> Bool {
     let hadShape = keepsShape
     if count < known.count {

@@ -89,19 +89,15 @@ package final class HTTP2Session {
     while state.pointee.turn.headerBlocks > 0, let step = state.pointee.nextStep(&rest) {
       var result = 0
       switch step {
-      case .pass(let bytes):
-        result = feed(bytes)
-      case .passHeld:
-        result = state.pointee.frames.takeHeld().withUnsafeBytes { feed($0) }
-      case .headers(let head, let block):
-        result = feedHeaders(head, block)
+      case .pass(let bytes): result = feed(bytes)
+      case .passHeld: result = state.pointee.frames.takeHeld().withUnsafeBytes { feed($0) }
+      case .headers(let head, let block): result = feedHeaders(head, block)
       case .headersHeld:
         switch state.pointee.frames.joinHeldBlock() {
         case .success(let (head, block)): result = block.withUnsafeBytes { feedHeaders(head, $0) }
         case .failure(let failure): state.pointee.failure = failure.error
         }
-      case .broken(let failure):
-        state.pointee.failure = state.pointee.failure ?? failure.error
+      case .broken(let failure): state.pointee.failure = state.pointee.failure ?? failure.error
       }
       guard result >= 0, state.pointee.failure == nil else { return result }
     }
@@ -402,8 +398,7 @@ extension HTTP2Session {
   /// Long answers take turns, frame by frame; without this libnghttp2 would send the first to its
   /// end (RFC 9218 section 4.2, "incremental").
   private func shareFairly(_ id: StreamID) {
-    var priority = nghttp2_extpri(
-      urgency: UInt32(NGHTTP2_EXTPRI_DEFAULT_URGENCY), inc: 1)
+    var priority = nghttp2_extpri(urgency: UInt32(NGHTTP2_EXTPRI_DEFAULT_URGENCY), inc: 1)
     nghttp2_session_change_extpri_stream_priority(library, id, &priority, 1)
   }
 }
@@ -424,14 +419,11 @@ extension HTTP2Session {
     nghttp2_option_set_stream_reset_rate_limit(option, UInt64.max, 0)
   }
 
-  func queueSettings(
-    _ role: HTTP2Role, _ configuration: HTTP2Configuration
-  ) throws(HTTP2Error) {
+  func queueSettings(_ role: HTTP2Role, _ configuration: HTTP2Configuration) throws(HTTP2Error) {
     var entries: [nghttp2_settings_entry] = []
     func add(_ id: nghttp2_settings_id, _ value: Int) {
       entries.append(
-        nghttp2_settings_entry(
-          settings_id: Int32(id.rawValue), value: UInt32(clamping: value)))
+        nghttp2_settings_entry(settings_id: Int32(id.rawValue), value: UInt32(clamping: value)))
     }
     if role == .server {
       // First: `showAdvertisedStreams` expects it there.

@@ -70,9 +70,7 @@ package struct HeaderBlock: Sendable {
   }
 
   /// Appends a field whose name is known only at run time.
-  package mutating func append(
-    name: String, value: String, indexing: Indexing = .incremental
-  ) {
+  package mutating func append(name: String, value: String, indexing: Indexing = .incremental) {
     append(
       Mark(
         nameCount: UInt32(name.utf8.count), valueCount: UInt32(value.utf8.count),
@@ -146,8 +144,7 @@ struct IndexedNames {
 extension HeaderBlock {
   /// Calls `body` with the block in libnghttp2's form, on the stack for ordinary sizes.
   func withNameValues<Result>(
-    _ names: inout IndexedNames,
-    _ body: (UnsafeMutablePointer<nghttp2_nv>, Int) -> Result
+    _ names: inout IndexedNames, _ body: (UnsafeMutablePointer<nghttp2_nv>, Int) -> Result
   ) -> Result {
     record.withUnsafeBytes { record in
       withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: max(1, count)) { fields in

@@ -102,10 +102,8 @@ enum SessionCallbacks {
     switch UInt32(header.type) {
     case NGHTTP2_HEADERS.rawValue:
       state.pointee.headersHandedOut(header.stream_id, endStream: endStream)
-    case NGHTTP2_DATA.rawValue:
-      state.pointee.dataHandedOut(header.stream_id, endStream: endStream)
-    case NGHTTP2_GOAWAY.rawValue:
-      state.pointee.goAwayHandedOut(frame.pointee.goaway)
+    case NGHTTP2_DATA.rawValue: state.pointee.dataHandedOut(header.stream_id, endStream: endStream)
+    case NGHTTP2_GOAWAY.rawValue: state.pointee.goAwayHandedOut(frame.pointee.goaway)
     default:
       break
     }

@@ -19,8 +19,7 @@ extension SessionState {
       failure = .connection(
         code: HTTP2ErrorCode.protocolError, reason: "stream identifier below the last")
     case .endedByClient:
-      failure = .connection(
-        code: HTTP2ErrorCode.streamClosed, reason: "HEADERS on a closed stream")
+      failure = .connection(code: HTTP2ErrorCode.streamClosed, reason: "HEADERS on a closed stream")
     }
   }
 
@@ -167,8 +166,7 @@ extension SessionState {
     if let last = events.last, case .data(id, let earlier, endStream: false) = last,
       earlier.upperBound == start
     {
-      events[events.count - 1] =
-        .data(id, bytes: earlier.lowerBound..<arenaUsed, endStream: false)
+      events[events.count - 1] = .data(id, bytes: earlier.lowerBound..<arenaUsed, endStream: false)
     } else {
       events.append(.data(id, bytes: start..<arenaUsed, endStream: false))
     }
@@ -248,8 +246,7 @@ extension SessionState {
     let start = arenaUsed
     guard failure == nil, keep(debugData, count) else { return }
     events.append(
-      .goAwayReceived(
-        lastStream: lastStream, errorCode: errorCode, debugData: start..<arenaUsed))
+      .goAwayReceived(lastStream: lastStream, errorCode: errorCode, debugData: start..<arenaUsed))
   }
 }
 

@@ -111,8 +111,7 @@ extension SessionState {
     guard let slot = slot(of: id) else { return }
     let resetByUs = streams.slots[slot].flags.contains(.resetByUs)
     if isRequest {
-      streamClosed(
-        id, errorCode: resetByUs ? HTTP2ErrorCode.cancel : HTTP2ErrorCode.refusedStream)
+      streamClosed(id, errorCode: resetByUs ? HTTP2ErrorCode.cancel : HTTP2ErrorCode.refusedStream)
     } else if !resetByUs {
       streams.slots[slot].flags.insert(.resetByUs)
       nghttp2_submit_rst_stream(library, 0, id, HTTP2ErrorCode.internalError)
@@ -125,7 +124,6 @@ extension SessionState {
       goAway.error_code != requestedGoAwayCode
     else { return }
     let reason = UnsafeBufferPointer(start: goAway.opaque_data, count: goAway.opaque_data_len)
-    failure = .connection(
-      code: goAway.error_code, reason: String(decoding: reason, as: UTF8.self))
+    failure = .connection(code: goAway.error_code, reason: String(decoding: reason, as: UTF8.self))
   }
 }

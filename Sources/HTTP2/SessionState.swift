@@ -91,8 +91,7 @@ struct SessionState {
   /// its arena at any time, and trusts its server.)
   mutating func handOver() {
     switch batch {
-    case .receiving:
-      batch = .handedOver
+    case .receiving: batch = .handedOver
     case .handedOver:
       batch = .done
       guard role == .server else { return }
@@ -102,8 +101,7 @@ struct SessionState {
       if arena.count > spare { arena = [] }
       if fields.capacity * MemoryLayout<HeaderField>.stride > spare { fields = [] }
       if events.capacity * MemoryLayout<HTTP2Event>.stride > spare { events = [] }
-    case .done:
-      break
+    case .done: break
     }
   }
 

@@ -82,9 +82,7 @@ struct Backoff: Hashable, Sendable {
 
   /// Doubles with each retry, counted from 0, up to `longest`; half of it is random, so that
   /// clients that failed together do not return together.
-  func delay(
-    before retry: Int, using random: inout some RandomNumberGenerator
-  ) -> Duration {
+  func delay(before retry: Int, using random: inout some RandomNumberGenerator) -> Duration {
     // No wait doubles more often: 2^20 ms is a quarter of an hour.
     let doubled = first * (1 << min(max(0, retry), 20))
     return min(doubled, longest) * Double.random(in: 0.5...1, using: &random)

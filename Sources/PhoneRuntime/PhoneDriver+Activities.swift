@@ -9,7 +9,8 @@ extension PhoneDriver {
   /// The phone's relay identity, before a stream. What came or ended while it had none is told now.
   func identity(of phone: Int, _ api: DeviceAPI) async throws -> DeviceIdentity {
     let identity = try await configuration.identify(phone, uninstalled(on: phone), api)
-    guard simulation.hasActivities(phone) else { return identity }
+    let apps = simulation.model(of: phone).apps
+    guard apps.contains(where: { $0.definition.activities != nil }) else { return identity }
     let wanted = simulation.activityAddresses(of: phone)
     for (app, address) in wanted {
       do {
@@ -40,8 +41,7 @@ extension PhoneDriver {
     let topic = address.topic(of: app)
     let environment = simulation.model(of: phone).app(named: app)?.definition.environment
     switch (address, isValid) {
-    case (.channel(let id), true): try await api.subscribe(app, to: id, of: identity)
-    case (.channel(let id), false): try await api.unsubscribe(app, from: id, of: identity)
+    case (.channel(let id), _): try await api.subscribe(app, to: id, isOn: isValid, of: identity)
     case (.start, true), (.update, true):
       let token = try await api.register(topic: topic, environment: environment, of: identity)
       handOver(token, of: address, app, phone, identity)
@@ -128,8 +128,4 @@ extension PhoneDriver {
       warn("a token could not be handed to \(url): \(error)")
     } catch {}
   }
-}
-
-extension ActivityAddress {
-  fileprivate var isChannel: Bool { if case .channel = self { true } else { false } }
 }

@@ -57,9 +57,7 @@ extension PhoneDriver {
   private func perform(_ line: OrderLine, _ phone: Int) async -> DoneLine {
     if clock != nil { moveClock(to: line.time.milliseconds) } else { settle() }
     guard ending == nil else { return DoneLine(number: line.number, .failed("it is over")) }
-    guard let order = line.order else {
-      return answer(line, simulation.state(of: phone))
-    }
+    guard let order = line.order else { return answer(line, simulation.state(of: phone)) }
     phones[phone].orders.lines = []
     defer { phones[phone].orders.lines = nil }
     let session = phones[phone].session

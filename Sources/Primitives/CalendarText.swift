@@ -11,8 +11,7 @@ extension Instant {
     let shifted = days + 719_468
     let era = floorQuotient(shifted, 146_097)
     let dayOfEra = shifted - era * 146_097
-    let yearOfEra =
-      (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
     let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
     let shiftedMonth = (5 * dayOfYear + 2) / 153
     let dayOfMonth = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1

@@ -129,9 +129,7 @@ package struct ConnectionCredentials: Sendable {
   ///
   /// - Parameter isLocationPush: whether the push type is `location`, which a certificate may not
   ///   send.
-  package func authorize(
-    topic: Span<UInt8>, isLocationPush: Bool
-  ) throws(CredentialError) {
+  package func authorize(topic: Span<UInt8>, isLocationPush: Bool) throws(CredentialError) {
     let isCovered =
       switch scope {
       case .nothing: false
@@ -215,8 +213,7 @@ package struct ConnectionCredentials: Sendable {
       guard key.topics != nil, key.isRelated(toKeyID: keyID, relatedKeyID: relatedKeyID) else {
         throw .unrelatedKeyOnConnection
       }
-    case .certificate, .open:
-      break
+    case .certificate, .open: break
     }
     return binding
   }

@@ -53,27 +53,19 @@ package enum CredentialError: Error, Equatable, Hashable, Sendable, CaseIterable
   /// The provider's answer (Apple, "Handling notification responses from APNs").
   package var rejection: Rejection {
     switch self {
-    case .missing:
-      .missingProviderToken
+    case .missing: .missingProviderToken
     case .tooLong, .notThreeParts, .notBase64URL, .headerNotJSON, .algorithmMissing,
       .algorithmNotES256, .criticalHeader, .badKeyID, .claimsNotJSON, .badTeamID, .badIssuedAt,
       .issuedAtInMilliseconds, .badSignatureForm, .unknownKey, .teamMismatch, .wrongSignature,
       .otherTeamOnConnection:
       .invalidProviderToken
-    case .expired, .issuedInFuture:
-      .expiredProviderToken
-    case .keyOfOtherEnvironment:
-      .badEnvironmentKeyIDInToken
-    case .unrelatedKeyOnConnection:
-      .unrelatedKeyIDInToken
-    case .tooManyUpdates:
-      .tooManyProviderTokenUpdates
-    case .topicNotCovered:
-      .topicDisallowed
-    case .certificateUntrusted, .certificateMalformed, .certificateExpired:
-      .badCertificate
-    case .certificateOfOtherEnvironment:
-      .badCertificateEnvironment
+    case .expired, .issuedInFuture: .expiredProviderToken
+    case .keyOfOtherEnvironment: .badEnvironmentKeyIDInToken
+    case .unrelatedKeyOnConnection: .unrelatedKeyIDInToken
+    case .tooManyUpdates: .tooManyProviderTokenUpdates
+    case .topicNotCovered: .topicDisallowed
+    case .certificateUntrusted, .certificateMalformed, .certificateExpired: .badCertificate
+    case .certificateOfOtherEnvironment: .badCertificateEnvironment
     }
   }
 

@@ -95,9 +95,7 @@ package struct ProviderCertificate: Sendable, Equatable {
   // MARK: Details
 
   /// SEQUENCE of pairs: UTF8String topic, SEQUENCE { UTF8String kind, … }.
-  private static func topics(
-    of certificate: Certificate
-  ) throws(CredentialError) -> [Topic] {
+  private static func topics(of certificate: Certificate) throws(CredentialError) -> [Topic] {
     guard let value = certificate.extensionValue(topicsExtension) else { return [] }
     guard let topics = topics(inExtension: value) else { throw .certificateMalformed }
     return topics

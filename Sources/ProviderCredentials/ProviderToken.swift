@@ -85,12 +85,9 @@ package struct ProviderToken: Sendable {
     return Int64(issuedAt)
   }
 
-  private static func signature(
-    from bytes: [UInt8]
-  ) throws(CredentialError) -> P256.Signature {
+  private static func signature(from bytes: [UInt8]) throws(CredentialError) -> P256.Signature {
     // A 64-byte ASN.1 form would need two numbers that are 24 bits short: never seen.
-    let signature =
-      bytes.count == 64 ? P256.Signature(raw: bytes) : P256.Signature(der: bytes)
+    let signature = bytes.count == 64 ? P256.Signature(raw: bytes) : P256.Signature(der: bytes)
     guard let signature else { throw .badSignatureForm }
     return signature
   }

@@ -20,9 +20,7 @@ package struct ProviderTokenSigner: Sendable {
   }
 
   /// Reads the key from a `.p8` file (PKCS#8 in PEM).
-  package init(
-    keyID: String, teamID: String, keyFile path: String
-  ) throws(CredentialFileError) {
+  package init(keyID: String, teamID: String, keyFile path: String) throws(CredentialFileError) {
     guard let text = try CredentialFiles.readText(path) else {
       throw .file(
         path: path, problem: "does not exist",
@@ -46,8 +44,7 @@ package struct ProviderTokenSigner: Sendable {
       let signature = try privateKey.signature(for: Array(signed.utf8))
       return signed + "." + Base64URL.encode(signature.raw)
     } catch {
-      throw .value(
-        name: "key", value: keyID, advice: "it does not sign; make a new one")
+      throw .value(name: "key", value: keyID, advice: "it does not sign; make a new one")
     }
   }
 }

@@ -44,9 +44,7 @@ package struct ProviderTokenVerifier: Sendable {
 
   /// Remembers at most `cacheLimit` valid tokens and as many refused ones, each of at most
   /// ``ProviderToken/maximumBytes`` bytes.
-  package init(
-    keys: ProviderKeys, cacheLimit: Int = Limits.verifiedProviderTokens
-  ) {
+  package init(keys: ProviderKeys, cacheLimit: Int = Limits.verifiedProviderTokens) {
     self.keys = keys
     self.cacheLimit = cacheLimit
     genuine = RecentTable(limit: cacheLimit)

@@ -41,12 +41,10 @@ extension ClientError: CustomStringConvertible {
       "\(address) does not speak HTTP/2 as asked: \(problem); does it want TLS, or --plaintext?"
     case .timedOut(let what, let seconds):
       "\(what) took more than \(seconds) s; is the relay overloaded or stopped?"
-    case .goAway(let reason?, _):
-      "the relay ends the connection: \(reason); connect again"
+    case .goAway(let reason?, _): "the relay ends the connection: \(reason); connect again"
     case .goAway(nil, let errorCode):
       "the relay ends the connection (HTTP/2 error \(errorCode)); connect again"
-    case .connectionLost(let problem):
-      "the connection was lost: \(problem); connect again"
+    case .connectionLost(let problem): "the connection was lost: \(problem); connect again"
     case .closed: "the connection is closed on this side; connect again"
     case .streamReset(let errorCode):
       "the relay broke the stream off (HTTP/2 error \(errorCode)); "
@@ -54,8 +52,7 @@ extension ClientError: CustomStringConvertible {
     case .streamEnded: "the stream has ended; open a new one"
     case .responseTooLarge(let limitBytes):
       "the answer has more than \(limitBytes) bytes; is this a relay?"
-    case .lineTooLong(let limitBytes):
-      "a line has more than \(limitBytes) bytes; is this a relay?"
+    case .lineTooLong(let limitBytes): "a line has more than \(limitBytes) bytes; is this a relay?"
     case .requestTooLarge: "the request is too large for one HTTP/2 stream; send less at once"
     case .unexpectedAnswer(let what): "\(what); is this a relay of the same version?"
     case .refused(let refusal): refusal.description

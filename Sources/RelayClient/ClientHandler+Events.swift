@@ -6,23 +6,17 @@ extension ClientHandler {
   func handle(_ events: [HTTP2Event]) {
     for event in events {
       switch event {
-      case .headers(let id, let fields, let endStream):
-        headers(id, fields, endStream: endStream)
+      case .headers(let id, let fields, let endStream): headers(id, fields, endStream: endStream)
       case .headersTooLarge(let id), .bodyTooLarge(let id, _):
         giveUp(id, .responseTooLarge(limitBytes: options.maximumResponseBytes))
-      case .data(let id, let bytes, let endStream):
-        data(id, bytes, endStream: endStream)
-      case .drained(let id):
-        drained(id)
-      case .closed(let id, let errorCode):
-        closed(id, errorCode)
+      case .data(let id, let bytes, let endStream): data(id, bytes, endStream: endStream)
+      case .drained(let id): drained(id)
+      case .closed(let id, let errorCode): closed(id, errorCode)
       case .goAwayReceived(_, let errorCode, let debugData):
         goAway = .goAway(
           reason: Self.reason(transport.http2.arena[debugData]), errorCode: errorCode)
-      case .settingsReceived:
-        becomeReady()
-      case .pingReceived, .pingAcknowledged:
-        break
+      case .settingsReceived: becomeReady()
+      case .pingReceived, .pingAcknowledged: break
       }
     }
   }

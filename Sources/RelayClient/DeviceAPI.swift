@@ -1,5 +1,6 @@
 package import AdminAPI
 import FoundationEssentials
+import RelayCore
 
 /// A device's id and secret. The relay keeps only a hash of the secret.
 package struct DeviceIdentity: Codable, Equatable, Sendable {
@@ -67,8 +68,7 @@ package struct DeviceAPI: Sendable {
       token.map { #"{"token":"\#($0)"}"# } ?? environment.map { #"{"environment":"\#($0)"}"# }
     let answer = try await call(
       "PUT", "\(path(device))/apps/\(topic)", headers: [device.authorization],
-      body: Array((wish ?? "").utf8),
-      expecting: 200)
+      body: Array((wish ?? "").utf8), expecting: 200)
     return try decode(Registration.self, answer.body).token
   }
 
@@ -78,26 +78,21 @@ package struct DeviceAPI: Sendable {
   }
 
   /// Unregisters an app: its slots are emptied and its token ends.
-  package func unregister(
-    topic: String, of device: DeviceIdentity
-  ) async throws(ClientError) {
+  package func unregister(topic: String, of device: DeviceIdentity) async throws(ClientError) {
     _ = try await call(
       "DELETE", "\(path(device))/apps/\(topic)", headers: [device.authorization], expecting: 204)
   }
 
-  /// Subscribes an app to a broadcast channel, by its id in base64; repeated, nothing changes.
+  /// Subscribes an app to a broadcast channel, by its id in base64, or unsubscribes it; repeated,
+  /// nothing changes.
   package func subscribe(
-    _ topic: String, to channel: String, of device: DeviceIdentity
+    _ topic: String, to channel: String, isOn: Bool = true, of device: DeviceIdentity
   ) async throws(ClientError) {
+    // Base64 has characters that paths have not.
+    let id = ChannelID(channel)?.pathText ?? channel
     _ = try await call(
-      "PUT", path(device, topic, channel), headers: [device.authorization], expecting: 204)
-  }
-
-  package func unsubscribe(
-    _ topic: String, from channel: String, of device: DeviceIdentity
-  ) async throws(ClientError) {
-    _ = try await call(
-      "DELETE", path(device, topic, channel), headers: [device.authorization], expecting: 204)
+      isOn ? "PUT" : "DELETE", "\(path(device))/apps/\(topic)/channels/\(id)",
+      headers: [device.authorization], expecting: 204)
   }
 
   package func status(of device: DeviceIdentity) async throws(ClientError) -> DeviceStatus {
@@ -130,18 +125,11 @@ package struct DeviceAPI: Sendable {
 
   private func path(_ device: DeviceIdentity) -> String { "/v1/devices/\(device.device)" }
 
-  /// A channel's id has characters that paths have not: RFC 4648 section 5.
-  private func path(_ device: DeviceIdentity, _ topic: String, _ channel: String) -> String {
-    let id = channel.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
-    return "\(path(device))/apps/\(topic)/channels/\(id)"
-  }
-
   private func call(
     _ method: String, _ path: String, headers: [(name: String, value: String)] = [],
     body: [UInt8] = [], expecting status: Int
   ) async throws(ClientError) -> ClientResponse {
-    let answer = try await client.request(
-      method: method, path: path, headers: headers, body: body)
+    let answer = try await client.request(method: method, path: path, headers: headers, body: body)
     guard answer.status == status else {
       throw .refused(DeviceRefusal(status: answer.status, body: answer.body))
     }

@@ -205,8 +205,7 @@ public struct FleetError: Error, Equatable, Sendable, CustomStringConvertible {
   public let description: String
 
   fileprivate init(_ error: any Error) {
-    reason =
-      if case .refused(let refusal)? = error as? ClientError { refusal.reason } else { nil }
+    reason = if case .refused(let refusal)? = error as? ClientError { refusal.reason } else { nil }
     description = "\(error)"
   }
 }

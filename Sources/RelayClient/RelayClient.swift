@@ -48,8 +48,7 @@ package final class RelayClient: Sendable {
         .connect(host: host, port: port) { channel in
           channel.eventLoop.makeCompletedFuture {
             let handler = try makeHandler(
-              address: address, security: security, options: options,
-              on: channel.eventLoop)
+              address: address, security: security, options: options, on: channel.eventLoop)
             try channel.pipeline.syncOperations.addHandler(handler)
             let inbox = ClientInbox(handler, eventLoop: channel.eventLoop)
             return (inbox, handler.ready.futureResult)
@@ -76,8 +75,7 @@ package final class RelayClient: Sendable {
   /// Makes a request and waits for the whole answer, whatever its status. Header names are lower
   /// case. Cancelling the task resets the stream.
   package func request(
-    method: String, path: String, headers: [(name: String, value: String)] = [],
-    body: [UInt8] = []
+    method: String, path: String, headers: [(name: String, value: String)] = [], body: [UInt8] = []
   ) async throws(ClientError) -> ClientResponse {
     guard body.count <= Self.maximumBodyBytes else { throw .requestTooLarge }
     let box = StreamBox(readLimitBytes: options.maximumResponseBytes)

@@ -17,9 +17,7 @@ package struct StreamAddress: Hashable, Sendable {
   package var connection: ConnectionNumber
   package var stream: Int32
 
-  package init(
-    loop: UInt16, connection: ConnectionNumber, stream: Int32, node: UInt16 = 0
-  ) {
+  package init(loop: UInt16, connection: ConnectionNumber, stream: Int32, node: UInt16 = 0) {
     self.loop = loop
     self.node = node
     self.connection = connection

@@ -54,9 +54,7 @@ package struct Alias: Hashable, Sendable {
   /// False after a restart until a registration confirms it.
   package var isConfirmed = true
 
-  package init(
-    own: OwnToken, grant: UInt64, goneBefore: Instant? = nil, isConfirmed: Bool = true
-  ) {
+  package init(own: OwnToken, grant: UInt64, goneBefore: Instant? = nil, isConfirmed: Bool = true) {
     self.own = own
     self.grant = grant
     self.goneBefore = goneBefore

@@ -57,8 +57,7 @@ package enum BinaryFrameError: UInt8, CaseIterable, Error, Sendable {
         status: .protocolError, rejection: .badRequestPayload,
         text: "identifier and expiration have four bytes, the priority has one")
     case .badPriority:
-      Row(
-        status: .protocolError, rejection: .badPriority, text: "the priority is neither 10 nor 5")
+      Row(status: .protocolError, rejection: .badPriority, text: "the priority is neither 10 nor 5")
     case .missingToken:
       Row(
         status: .missingDeviceToken, rejection: .missingDeviceToken,
@@ -160,9 +159,7 @@ package struct BinaryFrameReader: Sendable {
   }
 
   /// Command 2. The first problem is reported, with the identifier from anywhere in the frame.
-  private static func items(
-    _ frame: ArraySlice<UInt8>
-  ) throws(BinaryRefusal) -> BinaryRequest {
+  private static func items(_ frame: ArraySlice<UInt8>) throws(BinaryRefusal) -> BinaryRequest {
     var rest = frame
     var seen: UInt8 = 0
     var identifier: UInt32 = 0

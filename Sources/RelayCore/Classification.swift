@@ -105,8 +105,7 @@ package struct Classification: Equatable, Sendable {
   /// Adds warnings about what phones do not show, while the provider has its 200.
   private mutating func addActivityWarnings(_ scan: PayloadScan) {
     if !scan.keys.contains(.timestamp) { warnings.insert(.activityTimestampMissing) }
-    let hasContent =
-      scan.keys.contains(.contentState) && !scan.unexpected.contains(.contentState)
+    let hasContent = scan.keys.contains(.contentState) && !scan.unexpected.contains(.contentState)
     if scan.event == .start || scan.event == .update, !hasContent {
       warnings.insert(.activityContentMissing)
     }

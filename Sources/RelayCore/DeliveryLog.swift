@@ -70,9 +70,7 @@ package struct DeliveryLog: Sendable {
   }
 
   /// The latest matching beginnings, newest first, among the last `Limits.listedLives` steps.
-  package func latest(
-    limit: Int, where isWanted: (DeliveryEvent) -> Bool
-  ) -> [DeliveryEvent] {
+  package func latest(limit: Int, where isWanted: (DeliveryEvent) -> Bool) -> [DeliveryEvent] {
     var found: [DeliveryEvent] = []
     for age in 0..<min(events.count, Limits.listedLives) where found.count < limit {
       let event = events[(oldest + events.count - 1 - age) % events.count]

@@ -76,8 +76,7 @@ package enum DeviceRefusal: UInt8, CaseIterable, Sendable {
     case .unknownDevice: (404, "UnknownDevice", "no such device; POST /v1/devices makes one")
     case .unknownApp: (404, "UnknownApp", "the device has no app with this topic")
     case .tokenTaken: (409, "TokenTaken", "another app or device has this token")
-    case .tooManyApps:
-      (409, "TooManyApps", "a device holds at most \(Limits.appsPerDevice) apps")
+    case .tooManyApps: (409, "TooManyApps", "a device holds at most \(Limits.appsPerDevice) apps")
     case .tooManyDevices: (503, "TooManyDevices", "the relay holds no more devices")
     case .tooManyTokens:
       (503, "TooManyTokens", "the relay holds no more tokens that devices bring along")

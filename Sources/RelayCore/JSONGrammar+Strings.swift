@@ -131,9 +131,7 @@ extension JSONGrammar {
     guard byte(bytes, at: start + 6) == UInt8(ascii: "\\") else {
       throw .notJSON(offset: start + 6)
     }
-    guard byte(bytes, at: start + 7) == UInt8(ascii: "u") else {
-      throw .notJSON(offset: start + 7)
-    }
+    guard byte(bytes, at: start + 7) == UInt8(ascii: "u") else { throw .notJSON(offset: start + 7) }
     let second = try hexUnit(bytes, from: start + 8)
     guard second & 0xFC00 == 0xDC00 else { throw .notJSON(offset: start + 6) }
     return (start + 12, 0x10000 + (first & 0x3FF) << 10 + (second & 0x3FF))

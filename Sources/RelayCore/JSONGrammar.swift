@@ -99,8 +99,7 @@ enum JSONGrammar {
     while true {
       // A value starts here.
       switch byte(bytes, at: position) {
-      case UInt8(ascii: "\""):
-        position = try stringEnd(bytes, from: position &+ 1)
+      case UInt8(ascii: "\""): position = try stringEnd(bytes, from: position &+ 1)
       case UInt8(ascii: "{"):
         guard depth + level < PayloadScanner.depthLimit else { throw .tooDeep }
         position = skipSpace(bytes, from: position &+ 1)

@@ -41,7 +41,6 @@ package struct ObjectCursor: Sendable {
     position = separator.end
     isAtEnd = separator.isLast
     if isAtEnd { try JSONGrammar.expectEnd(bytes, from: position) }
-    return Member(
-      key: key, value: start..<end, isString: kind == .string, isNull: kind == .null)
+    return Member(key: key, value: start..<end, isString: kind == .string, isNull: kind == .null)
   }
 }

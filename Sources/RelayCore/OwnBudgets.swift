@@ -32,9 +32,7 @@ package struct FormerBudgets: Sendable {
   }
 
   /// Removes and returns a device's budgets that match, oldest first.
-  mutating func remove(
-    of device: DeviceID, where isIt: (FormerBudget) -> Bool
-  ) -> [FormerBudget] {
+  mutating func remove(of device: DeviceID, where isIt: (FormerBudget) -> Bool) -> [FormerBudget] {
     guard let all = budgets[device] else { return [] }
     let taken = all.filter(isIt)
     budgets[device] = taken.count < all.count ? all.filter { !isIt($0) } : nil

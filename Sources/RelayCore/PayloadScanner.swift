@@ -29,8 +29,7 @@ enum PayloadScanner {
 
   /// The root's members, from after its brace.
   static func scanRoot(
-    _ bytes: Span<UInt8>, from start: Int, _ names: PayloadNames,
-    into scan: inout PayloadScan
+    _ bytes: Span<UInt8>, from start: Int, _ names: PayloadNames, into scan: inout PayloadScan
   ) throws(PayloadError) -> Int {
     var position = JSONGrammar.skipSpace(bytes, from: start)
     if JSONGrammar.byte(bytes, at: position) == UInt8(ascii: "}") { return position &+ 1 }
@@ -57,8 +56,7 @@ enum PayloadScanner {
   }
 
   private static func scanAps(
-    _ bytes: Span<UInt8>, from start: Int, _ names: PayloadNames,
-    into scan: inout PayloadScan
+    _ bytes: Span<UInt8>, from start: Int, _ names: PayloadNames, into scan: inout PayloadScan
   ) throws(PayloadError) -> Int {
     guard JSONGrammar.byte(bytes, at: start) == UInt8(ascii: "{") else {
       scan.aps = JSONGrammar.kind(bytes, at: start) == .null ? .absent : .other

@@ -48,8 +48,7 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
     case .pushTypeInferred: "apns-push-type is missing and was inferred"
     case .apsMissing: "the payload has no aps object"
     case .mdmKeyMissing: "push type mdm without the key mdm"
-    case .liveActivityIncomplete:
-      "push type liveactivity without the keys its event needs"
+    case .liveActivityIncomplete: "push type liveactivity without the keys its event needs"
     case .priorityUnusual: "this priority is not documented for the push type"
     case .activityTimestampMissing:
       "push type liveactivity without timestamp: phones show nothing of it, and nobody is told"

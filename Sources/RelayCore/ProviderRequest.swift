@@ -102,8 +102,7 @@ package struct ProviderRequestHead: Sendable {
   ///     allocation.
   ///   - isReplacement: the value replaces that of an earlier request with the same field names.
   package mutating func parse(
-    _ field: FieldName, _ value: Span<UInt8>, recentTopic: inout Topic?,
-    isReplacement: Bool = false
+    _ field: FieldName, _ value: Span<UInt8>, recentTopic: inout Topic?, isReplacement: Bool = false
   ) {
     if !isReplacement {
       if seen.contains(field) { hasDuplicates = true }
@@ -115,8 +114,7 @@ package struct ProviderRequestHead: Sendable {
       method = name == Self.post ? .post : name == Self.get ? .get : .other
     case .path: path = Self.parsePath(value)
     case .apnsID: parseID(value)
-    case .apnsExpiration:
-      expiration = wholeNumber(value).map { .given($0) } ?? .bad
+    case .apnsExpiration: expiration = wholeNumber(value).map { .given($0) } ?? .bad
     case .apnsPriority: priority = Priority(wireValue: value).map { .given($0) } ?? .bad
     case .apnsTopic:
       if recentTopic?.equals(value) != true, let new = Topic(value) { recentTopic = new }

@@ -19,9 +19,7 @@ package struct RefillClock: Hashable, Sendable {
   package let since: Instant
   package let reading: Instant
 
-  package init(
-    interval: Interval, since: Instant, reading: Instant = Instant(milliseconds: 0)
-  ) {
+  package init(interval: Interval, since: Instant, reading: Instant = Instant(milliseconds: 0)) {
     precondition(interval > .zero, "a rate gives something back")
     self.interval = interval
     self.since = since
@@ -33,8 +31,7 @@ package struct RefillClock: Hashable, Sendable {
     let elapsed = (now - since).milliseconds
     guard elapsed > 0 else { return reading }
     let (events, rest) = elapsed.quotientAndRemainder(dividingBy: interval.milliseconds)
-    let parts = Self.quotient(
-      of: rest, times: Self.event.milliseconds, by: interval.milliseconds)
+    let parts = Self.quotient(of: rest, times: Self.event.milliseconds, by: interval.milliseconds)
     return min(Self.latest, reading + Self.event * events + .milliseconds(parts.quotient))
   }
 
@@ -43,8 +40,7 @@ package struct RefillClock: Hashable, Sendable {
     guard target > reading else { return since }
     let (events, rest) = (target - reading).milliseconds
       .quotientAndRemainder(dividingBy: Self.event.milliseconds)
-    let parts = Self.quotient(
-      of: rest, times: interval.milliseconds, by: Self.event.milliseconds)
+    let parts = Self.quotient(of: rest, times: interval.milliseconds, by: Self.event.milliseconds)
     // Rounded up: the moment before does not read this yet.
     return since + interval * events
       + .milliseconds(parts.quotient + (parts.remainder > 0 ? 1 : 0))
@@ -70,8 +66,7 @@ package struct RefillClock: Hashable, Sendable {
     let interval = limit?.interval ?? interval
     guard interval != self.interval || now < since else { return self }
     // One part more, as a reading is rounded down: what is due at a whole millisecond stays so.
-    return RefillClock(
-      interval: interval, since: now, reading: reading(at: now) + .milliseconds(1))
+    return RefillClock(interval: interval, since: now, reading: reading(at: now) + .milliseconds(1))
   }
 
   /// The used amount, at most the largest burst, as it may come from a clock that was ahead.

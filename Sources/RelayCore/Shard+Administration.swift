@@ -54,8 +54,7 @@ extension Shard {
       }
     case .setPolicy(let policy, let moment):
       change(to: policy, of: device, at: moment, into: &effects)
-    case .forget:
-      forget(device, into: &effects)
+    case .forget: forget(device, into: &effects)
     }
   }
 

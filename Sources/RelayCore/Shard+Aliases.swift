@@ -150,8 +150,7 @@ extension Shard {
         continue
       }
       switch step {
-      case .claiming(let request):
-        effects.append(.answer(request, .refused(.unavailable)))
+      case .claiming(let request): effects.append(.answer(request, .refused(.unavailable)))
       case .writing: break
       case .leaving(_, let reply):
         // The journal has it; the token's shard learns of it at the next claim.
@@ -169,10 +168,8 @@ extension Shard {
     }
     _ = tokenChanges.end(own)
     switch decision {
-    case .refused(let refusal):
-      effects.append(.answer(request, .refused(refusal)))
-    case .granted:
-      registerGranted(own, from: request, into: &effects)
+    case .refused(let refusal): effects.append(.answer(request, .refused(refusal)))
+    case .granted: registerGranted(own, from: request, into: &effects)
     }
   }
 
@@ -220,8 +217,7 @@ extension Shard {
   }
 
   func ownToken(of app: AppNumber) -> OwnToken {
-    OwnToken(
-      token: apps[app].token, device: devices[apps[app].device].id, topic: apps[app].topic)
+    OwnToken(token: apps[app].token, device: devices[apps[app].device].id, topic: apps[app].topic)
   }
 
   /// Returns a token that no app got, or no longer has.
@@ -289,8 +285,7 @@ extension Shard {
         effects.append(.answer(request, reply.answer))
       }
       // One of the relay's making ends as the device's id, so its alias would be here.
-      let isOwn =
-        own.token.routingKey != own.device.routingKey || aliasNumber(own.token) != nil
+      let isOwn = own.token.routingKey != own.device.routingKey || aliasNumber(own.token) != nil
       attach(
         App(token: own.token, topic: own.topic, device: device, registration: 0, isOwn: isOwn),
         to: device)
@@ -319,9 +314,7 @@ extension Shard {
           ?? .unregistered(own.device, own.topic, own.token, at: now),
         key: own.device.routingKey, into: &effects)
       let reply = TokenChanges.Reply(request: request, answer: .refused(.unavailable))
-      guard case .registration = step else {
-        return effects.append(.answer(request, reply.answer))
-      }
+      guard case .registration = step else { return effects.append(.answer(request, reply.answer)) }
       giveBack(own, since: nil, then: reply, into: &effects)
     }
   }

@@ -61,13 +61,11 @@ extension Shard {
   /// A keep-alive's answer opens no ride: its question has.
   private mutating func keptAlive(_ device: DeviceNumber, into effects: inout [Effect]) {
     switch devices[device].phase {
-    case .live:
-      sendHeld(of: device, .piggyback, with: .line(.keepAlive), .device, into: &effects)
+    case .live: sendHeld(of: device, .piggyback, with: .line(.keepAlive), .device, into: &effects)
     case .questioned:
       answered(device)
       sendHeld(of: device, .piggyback, with: .line(.keepAlive), .none, into: &effects)
-    case .away:
-      preconditionFailure("a connection that is found has its device")
+    case .away: preconditionFailure("a connection that is found has its device")
     }
   }
 
@@ -124,8 +122,7 @@ extension Shard {
   mutating func keepAliveFired(_ device: DeviceNumber, into effects: inout [Effect]) {
     devices[device].keepAliveTimer = .none
     switch devices[device].phase {
-    case .away:
-      break
+    case .away: break
     case .live(let connection):
       devices[device].phase = .questioned(connection)
       effects.append(.sendKeepAlive(connection))

@@ -54,8 +54,7 @@ extension Shard {
     guard windowHolds(1, device) else { return .held(until: nil, by: .inFlight) }
     switch entries[entry].notification.notificationClass {
     // The phone would not run it, paid or not.
-    case .silent where condition.withholdsSilent:
-      return .held(until: nil, by: .lowPowerMode)
+    case .silent where condition.withholdsSilent: return .held(until: nil, by: .lowPowerMode)
     case .silent where entries[entry].isPaid:
       return .allowed
     // It would wake the phone; a ride finds it awake.
@@ -114,9 +113,7 @@ extension Shard {
     let newer = entries[entry].notification
     if entries[older].isExpired(at: now) {
       discard(older, .expired, into: &effects)
-    } else if newer.notificationClass == .visible,
-      windowHolds(2, apps[entries[entry].app].device)
-    {
+    } else if newer.notificationClass == .visible, windowHolds(2, apps[entries[entry].app].device) {
       transmit(older, .piggyback, with: .push(newer.uniqueID), into: &effects)
     } else if isDurable(entry) {
       discard(older, .replaced(by: newer.uniqueID), into: &effects)
@@ -132,8 +129,7 @@ extension Shard {
     let other = apps[app].slots[notificationClass]
     if other.exists {
       if entries[other].order > entries[entry].order {
-        return discard(
-          entry, .replaced(by: entries[other].notification.uniqueID), into: &effects)
+        return discard(entry, .replaced(by: entries[other].notification.uniqueID), into: &effects)
       }
       discard(other, .replaced(by: entries[entry].notification.uniqueID), into: &effects)
     }
@@ -303,8 +299,7 @@ extension Shard {
       apps[app].slots[notificationClass] = .none
       devices[apps[app].device].storedCount -= 1
       cancelReleaseTimer(app, notificationClass)
-    case .inFlight:
-      leaveFlight(entry)
+    case .inFlight: leaveFlight(entry)
     }
   }
 
@@ -427,8 +422,7 @@ extension Shard {
       return
     }
     switch decide(entry) {
-    case .allowed:
-      transmitOnItsOwn(entry, .refill, into: &effects)
+    case .allowed: transmitOnItsOwn(entry, .refill, into: &effects)
     case .held(let until, _):
       if let until { setReleaseTimer(app, .silent, until) }
     }

@@ -30,9 +30,7 @@ extension Shard {
     guard devices.count < Limits.devicesPerShard else {
       return effects.append(.answer(request, .refused(.tooManyDevices)))
     }
-    guard hasRoomForPersist else {
-      return effects.append(.answer(request, .refused(.unavailable)))
-    }
+    guard hasRoomForPersist else { return effects.append(.answer(request, .refused(.unavailable))) }
     precondition(deviceNumber(id) == nil, "device ids are minted at random and never twice")
     deviceIndex.insert(
       devices.insert(Device(id: id, secret: credential.secret)).number, KeyedHash.hash(id))
@@ -57,8 +55,7 @@ extension Shard {
     // Idempotent: keeps its token, unless it brings another of its own.
     if let known, !(isOwn || moves) || apps[known].token == token {
       // Promise nothing while its record may fail, or the app is about to get another token.
-      let isSafe =
-        !isPending(apps[known].registration) && !tokenChanges.contains(id, topic)
+      let isSafe = !isPending(apps[known].registration) && !tokenChanges.contains(id, topic)
       let answer = isSafe ? DeviceAnswer.registered(apps[known].token) : .refused(.unavailable)
       return effects.append(.answer(request, answer))
     }
@@ -75,9 +72,7 @@ extension Shard {
     guard appNumber(token) == nil, aliasNumber(token) == nil else {
       return effects.append(.answer(request, .refused(.tokenTaken)))
     }
-    guard hasRoomForPersist else {
-      return effects.append(.answer(request, .refused(.unavailable)))
-    }
+    guard hasRoomForPersist else { return effects.append(.answer(request, .refused(.unavailable))) }
     guard !moves else {
       guard tokenChanges.hasRoom(for: id) else {
         return effects.append(.answer(request, .refused(.unavailable)))
@@ -87,8 +82,7 @@ extension Shard {
         new, .registration(new), from: request, .registered(id, topic, token, isOwn: false),
         into: &effects)
     }
-    attach(
-      App(token: token, topic: topic, device: device, registration: nextSequence), to: device)
+    attach(App(token: token, topic: topic, device: device, registration: nextSequence), to: device)
     goneTokens.remove(token)
     answerWhenPersisted(
       .registered(token), to: request, of: id, record: .registered(id, topic, token, isOwn: false),
@@ -121,9 +115,7 @@ extension Shard {
   }
 
   /// Undoes what the journal could not write.
-  mutating func rollBack(
-    _ answer: DeviceAnswer, _ sequence: UInt64, into effects: inout [Effect]
-  ) {
+  mutating func rollBack(_ answer: DeviceAnswer, _ sequence: UInt64, into effects: inout [Effect]) {
     switch answer {
     case .enrolled(let id):
       guard let device = deviceNumber(id), !devices[device].firstApp.exists,

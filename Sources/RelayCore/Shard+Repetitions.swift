@@ -87,8 +87,7 @@ extension Shard {
     }
     let notification = entries[entry].notification
     _ = takenPushes.insert(
-      TakenPush(
-        notification: notification, acceptedAt: entries[entry].acceptedAt, takenAt: now),
+      TakenPush(notification: notification, acceptedAt: entries[entry].acceptedAt, takenAt: now),
       for: TakenPush.Key(apnsID: notification.apnsID, device: devices[device].id))
   }
 

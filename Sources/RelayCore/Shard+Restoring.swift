@@ -11,12 +11,10 @@ import Primitives
 extension Shard {
   mutating func restore(_ record: RestoredRecord, into effects: inout [Effect]) {
     switch record {
-    case .device(let id, let secret, let budget):
-      restoreDevice(id, secret, budget)
+    case .device(let id, let secret, let budget): restoreDevice(id, secret, budget)
     case .app(let device, let topic, let token, let isOwn, let budget):
       restoreApp(device, topic, token, isOwn: isOwn, budget, into: &effects)
-    case .alias(let own):
-      restoreAlias(own)
+    case .alias(let own): restoreAlias(own)
     case .gone(let token, let moment):
       // A token that two devices had in turn is on the stripes of both.
       if goneTokens[token].map({ $0 <= moment }) ?? true {

@@ -5,9 +5,7 @@ package import Primitives
 /// recording may contain anything. A running shard does not use this.
 extension Shard {
   /// Takes a shard and its checkpoints from a file; throws if no events can have produced them.
-  package init(
-    restoring parts: Shard, checkpoints kept: [UInt32: Shard] = [:]
-  ) throws(StateFlaw) {
+  package init(restoring parts: Shard, checkpoints kept: [UInt32: Shard] = [:]) throws(StateFlaw) {
     self = parts
     try checkSoundness()
     fillIndexes()
@@ -41,8 +39,7 @@ extension Shard {
     try checkTimers(soundness)
     try checkPending()
     try checkCounters()
-    try require(
-      Soundness.moments.contains(now) && timers.moment <= now, "it is at no moment")
+    try require(Soundness.moments.contains(now) && timers.moment <= now, "it is at no moment")
     try require(lastOrder <= UInt64(Soundness.counts.upperBound), "it has accepted too much")
     try require(
       awaitedOutcomes.state.allSatisfy { $0.value.map { devices.mayBeTaken($0.device) } ?? true },
@@ -58,8 +55,7 @@ extension Shard {
   /// Each timer has an owner, and each owner's timer is set.
   private func checkTimers(_ soundness: Soundness) throws(StateFlaw) {
     for timer in timers.state {
-      try require(
-        soundness.timer(of: timer.subject) == timer.id, "timer \(timer.id) is nobody's")
+      try require(soundness.timer(of: timer.subject) == timer.id, "timer \(timer.id) is nobody's")
     }
     try require(soundness.timerCount == timers.count, "a timer is not set")
   }
@@ -86,8 +82,7 @@ extension Shard {
       }
     }
     try require(
-      answers == pendingAnswers.count && steps == aliasSteps.count,
-      "answers wait for no record")
+      answers == pendingAnswers.count && steps == aliasSteps.count, "answers wait for no record")
     for number in entries.indices {
       let sequence = entries[number].sequence
       guard sequence != 0, isPending(sequence) else {

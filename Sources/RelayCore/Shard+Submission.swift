@@ -45,9 +45,7 @@ extension Shard {
       }
       limit.consume(&apps[app].requests, at: now)
     }
-    guard hasRoomForPersist else {
-      return refuse(.serviceUnavailable, request, into: &effects)
-    }
+    guard hasRoomForPersist else { return refuse(.serviceUnavailable, request, into: &effects) }
     var mayGo = true
     if notification.isNamed {
       switch first(of: notification, app, acceptedAt: now) {
@@ -64,10 +62,8 @@ extension Shard {
     logReceived(notification, for: app, at: now, into: &effects)
     switch notification.expiration {
     case .at(let moment) where moment > now:
-      attemptAndPersist(
-        notification, app, request, expiresAt: moment, mayGo: mayGo, into: &effects)
-    case .once, .at:
-      attemptOnce(notification, app, request, into: &effects)
+      attemptAndPersist(notification, app, request, expiresAt: moment, mayGo: mayGo, into: &effects)
+    case .once, .at: attemptOnce(notification, app, request, into: &effects)
     }
   }
 
@@ -119,8 +115,7 @@ extension Shard {
     pending.append(.submission(request, uniqueID: notification.uniqueID, entry: entry))
     // Others of its app and class that wait for the journal were accepted first, and go first.
     let isFirst = apps[app].waiting[notification.notificationClass] == 0
-    let goesDirectly =
-      if mayGo, isFirst, case .allowed = verdict(on: entry) { true } else { false }
+    let goesDirectly = if mayGo, isFirst, case .allowed = verdict(on: entry) { true } else { false }
     // Constructed in place: a variable would be copied.
     if apps[app].isOwn {
       let content = contentOfOwn(notification, app)
@@ -170,10 +165,8 @@ extension Shard {
       case .device:
         let reply = pendingAnswers.removeFirst()
         effects.append(.answer(reply.request, reply.answer))
-      case .alias:
-        aliasPersisted(into: &effects)
-      case .note, .nothing:
-        break
+      case .alias: aliasPersisted(into: &effects)
+      case .note, .nothing: break
       }
     }
   }
@@ -193,10 +186,8 @@ extension Shard {
         let reply = pendingAnswers.removeFirst()
         rollBack(reply.answer, failed, into: &effects)
         effects.append(.answer(reply.request, .refused(.unavailable)))
-      case .alias:
-        aliasFailed(into: &effects)
-      case .note, .nothing:
-        break
+      case .alias: aliasFailed(into: &effects)
+      case .note, .nothing: break
       }
     }
   }
@@ -290,9 +281,7 @@ extension Shard {
     effects.append(.respond(request, .gone(since: moment)))
   }
 
-  mutating func refuse(
-    _ rejection: Rejection, _ request: RequestID, into effects: inout [Effect]
-  ) {
+  mutating func refuse(_ rejection: Rejection, _ request: RequestID, into effects: inout [Effect]) {
     counters.rejected[Int(rejection.rawValue)] += 1
     effects.append(.respond(request, .rejected(rejection)))
   }

@@ -248,10 +248,8 @@ extension Shard {
       case .hold(let app):
         apps[app].holdTimer = .none
         releaseHeld(app, .visible, into: &effects)
-      case .keepAlive(let device):
-        keepAliveFired(device, into: &effects)
-      case .acknowledgement(let device):
-        ackTimerFired(device, into: &effects)
+      case .keepAlive(let device): keepAliveFired(device, into: &effects)
+      case .acknowledgement(let device): ackTimerFired(device, into: &effects)
       }
     }
     askAgain(into: &effects)

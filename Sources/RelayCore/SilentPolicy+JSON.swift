@@ -100,8 +100,7 @@ extension RateLimit {
     let units = [("a minute", Interval.minutes(1)), ("an hour", .hours(1)), ("a day", .days(1))]
     for (name, unit) in units {
       // Rounded, as the interval of 7 an hour is.
-      let fitting =
-        (unit.milliseconds + interval.milliseconds / 2) / interval.milliseconds
+      let fitting = (unit.milliseconds + interval.milliseconds / 2) / interval.milliseconds
       guard fitting > 0, RateLimit(fitting, per: unit, burst: 1).interval == interval else {
         continue
       }

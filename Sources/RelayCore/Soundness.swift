@@ -39,8 +39,7 @@ struct Soundness {
     }
     for number in apps.indices {
       let app = apps[number]
-      try require(
-        devices.mayBeTaken(app.device), "app \(number) is of a device that is not there")
+      try require(devices.mayBeTaken(app.device), "app \(number) is of a device that is not there")
       try require(apps.isLink(app.next), "app \(number) names an app that is not there")
       try require(
         entries.isLink(app.slots.visible) && entries.isLink(app.slots.silent),
@@ -74,8 +73,7 @@ struct Soundness {
     for number in apps.indices {
       let app = apps[number]
       try require(isListed[Int(number)] == app.isRegistered, "app \(number) is in no list")
-      try require(
-        app.isRegistered || app.entryCount > 0, "app \(number) is kept for nothing")
+      try require(app.isRegistered || app.entryCount > 0, "app \(number) is kept for nothing")
       for notificationClass in NotificationClass.allCases {
         let slot = app.slots[notificationClass]
         guard slot.exists else { continue }
@@ -169,16 +167,13 @@ struct Soundness {
   /// The owner's timer for a subject; nil without an owner or anything to time.
   func timer(of subject: TimerWheel.Subject) -> TimerWheel.TimerID? {
     switch subject {
-    case .expiration(let entry):
-      entries.mayBeTaken(entry) ? entries[entry].expirationTimer : nil
+    case .expiration(let entry): entries.mayBeTaken(entry) ? entries[entry].expirationTimer : nil
     case .hold(let app):
       apps.mayBeTaken(app) && apps[app].slots.visible.exists ? apps[app].holdTimer : nil
     case .refill(let app):
       apps.mayBeTaken(app) && apps[app].slots.silent.exists ? apps[app].refillTimer : nil
-    case .keepAlive(let device):
-      isConnected(device) ? devices[device].keepAliveTimer : nil
-    case .acknowledgement(let device):
-      isConnected(device) ? devices[device].ackTimer : nil
+    case .keepAlive(let device): isConnected(device) ? devices[device].keepAliveTimer : nil
+    case .acknowledgement(let device): isConnected(device) ? devices[device].ackTimer : nil
     }
   }
 

@@ -131,8 +131,7 @@ package struct TimerWheel: Sendable {
 
   /// The timer fires at the first `popDue` at `deadline` or later.
   package mutating func set(_ deadline: Instant, _ subject: Subject) -> TimerID {
-    let node = Node(
-      deadline: min(max(deadline.milliseconds, now), Self.latest), subject: subject)
+    let node = Node(deadline: min(max(deadline.milliseconds, now), Self.latest), subject: subject)
     let id: TimerID
     if firstFree.exists {
       id = firstFree

@@ -154,9 +154,7 @@ package struct ByteReader: Sendable {
     guard !range.isEmpty else { return .vacant }
     // A copy, so that the cache may change meanwhile.
     let bytes = bytes
-    guard let topic = topics.topic(bytes.span.extracting(range)) else {
-      throw invalid(Topic.self)
-    }
+    guard let topic = topics.topic(bytes.span.extracting(range)) else { throw invalid(Topic.self) }
     return topic
   }
 

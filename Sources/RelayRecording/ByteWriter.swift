@@ -265,9 +265,7 @@ extension ByteWriter {
     put(a, b, c)
   }
 
-  package mutating func put<each Value: BinaryCodable>(
-    tag: UInt8, _ value: repeat each Value
-  ) {
+  package mutating func put<each Value: BinaryCodable>(tag: UInt8, _ value: repeat each Value) {
     put(byte: tag)
     repeat (each value).write(to: &self)
   }

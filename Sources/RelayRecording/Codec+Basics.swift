@@ -158,13 +158,9 @@ extension RateLimit.State: BinaryCodable {
 }
 
 extension DeviceCondition: Composite {
-  package static let fields = Fields(Self.init(power:network:screen:)) {
-    ($0.power, $0.network, $0.screen)
-  }
+  package static let fields = Fields(Self.init, \.power, \.network, \.screen)
 }
 
 extension ConditionReport: Composite {
-  package static let fields = Fields(Self.init(power:network:screen:)) {
-    ($0.power, $0.network, $0.screen)
-  }
+  package static let fields = Fields(Self.init, \.power, \.network, \.screen)
 }

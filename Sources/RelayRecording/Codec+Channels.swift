@@ -13,9 +13,7 @@ extension ChannelID: BinaryCodable {
 }
 
 extension Broadcast: Composite {
-  package static let fields = Fields(
-    Self.init(channel:number:acceptedAt:notification:)
-  ) { ($0.channel, $0.number, $0.acceptedAt, $0.notification) }
+  package static let fields = Fields(Self.init, \.channel, \.number, \.acceptedAt, \.notification)
 }
 
 extension Subscription: Composite, Vacating {
@@ -24,11 +22,9 @@ extension Subscription: Composite, Vacating {
 }
 
 extension ShardChannel: Composite {
-  package static let fields = Fields(Self.init(subscribers:stored:delivered:)) {
-    ($0.subscribers, $0.stored, $0.delivered)
-  }
+  package static let fields = Fields(Self.init, \.subscribers, \.stored, \.delivered)
 }
 
 extension FanOut: Composite {
-  package static let fields = Fields(Self.init(broadcast:rest:)) { ($0.broadcast, $0.rest) }
+  package static let fields = Fields(Self.init, \.broadcast, \.rest)
 }

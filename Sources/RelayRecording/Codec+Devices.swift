@@ -2,12 +2,10 @@ import Primitives
 package import RelayCore
 
 extension TimerWheel.Timer: Composite {
-  package static let fields = Fields(Self.init(id:deadline:subject:)) {
-    ($0.id, $0.deadline, $0.subject)
-  }
+  package static let fields = Fields(Self.init, \.id, \.deadline, \.subject)
 }
 
-extension TimerWheel.Subject: BinaryCodable {
+extension TimerWheel.Subject: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .expiration(let entry): writer.put(tag: 1, entry)
@@ -18,16 +16,10 @@ extension TimerWheel.Subject: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .expiration(entry: try reader.read())
-    case 2: self = .hold(app: try reader.read())
-    case 3: self = .refill(app: try reader.read())
-    case 4: self = .keepAlive(device: try reader.read())
-    case 5: self = .acknowledgement(device: try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .of(Self.expiration), 2: .of(Self.hold), 3: .of(Self.refill), 4: .of(Self.keepAlive),
+    5: .of(Self.acknowledgement),
+  ]
 }
 
 extension Device: Composite, Vacating {
@@ -37,7 +29,7 @@ extension Device: Composite, Vacating {
     \.hasDeadlines)
 }
 
-extension Device.Phase: BinaryCodable {
+extension Device.Phase: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .away: writer.put(tag: 1)
@@ -46,14 +38,9 @@ extension Device.Phase: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .away
-    case 2: self = .live(try reader.read())
-    case 3: self = .questioned(try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .just(.away), 2: .of(Self.live), 3: .of(Self.questioned),
+  ]
 }
 
 extension Slab.Index: BinaryCodable {
@@ -83,7 +70,7 @@ extension AcceptedNotification: Composite, Vacating {
     \.frameCount, \.wasSent, \.isPaid, \.expirationTimer)
 }
 
-extension AcceptedNotification.Phase: BinaryCodable {
+extension AcceptedNotification.Phase: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .waiting: writer.put(tag: 1)
@@ -92,29 +79,20 @@ extension AcceptedNotification.Phase: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .waiting
-    case 2: self = .stored
-    case 3: self = .inFlight(next: try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .just(.waiting), 2: .just(.stored), 3: .of(Self.inFlight),
+  ]
 }
 
 extension Alias: Composite, Vacating {
-  package static let fields = Fields(Self.init(own:grant:goneBefore:isConfirmed:)) {
-    ($0.own, $0.grant, $0.goneBefore, $0.isConfirmed)
-  }
+  package static let fields = Fields(Self.init, \.own, \.grant, \.goneBefore, \.isConfirmed)
 }
 
 extension TokenChanges.Change: Composite {
-  package static let fields = Fields(Self.init(own:step:questions:nextAt:)) {
-    ($0.own, $0.step, $0.questions, $0.nextAt)
-  }
+  package static let fields = Fields(Self.init, \.own, \.step, \.questions, \.nextAt)
 }
 
-extension TokenChanges.Step: BinaryCodable {
+extension TokenChanges.Step: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .claiming(let request): writer.put(tag: 1, request)
@@ -123,28 +101,23 @@ extension TokenChanges.Step: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .claiming(try reader.read())
-    case 2: self = .leaving(since: try reader.read(), then: try reader.read())
-    case 3: self = .writing(try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .of(Self.claiming), 2: .of(Self.leaving), 3: .of(Self.writing),
+  ]
 }
 
 extension TokenChanges.Reply: Composite {
-  package static let fields = Fields(Self.init(request:answer:)) { ($0.request, $0.answer) }
+  package static let fields = Fields(Self.init, \.request, \.answer)
 }
 
 extension BudgetKey: Composite {
-  package static let fields = Fields(Self.init(device:topic:)) { ($0.device, $0.topic) }
+  package static let fields = Fields(Self.init, \.device, \.topic)
 }
 
 extension FormerBudget: Composite {
-  package static let fields = Fields(Self.init(key:spent:)) { ($0.key, $0.spent) }
+  package static let fields = Fields(Self.init, \.key, \.spent)
 }
 
 extension AwaitedOutcome: Composite {
-  package static let fields = Fields(Self.init(device:decisions:)) { ($0.device, $0.decisions) }
+  package static let fields = Fields(Self.init, \.device, \.decisions)
 }

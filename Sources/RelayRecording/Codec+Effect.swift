@@ -1,7 +1,7 @@
 package import Primitives
 package import RelayCore
 
-extension Effect: BinaryCodable {
+extension Effect: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .respond(let request, let answer): writer.put(tag: 1, request, answer)
@@ -16,32 +16,19 @@ extension Effect: BinaryCodable {
     case .forget(let sequence): writer.put(tag: 10, sequence)
     case .tell(let routingKey, let event): writer.put(tag: 11, routingKey, event)
     case .log(let event): writer.put(tag: 13, event)
-    case .sendBroadcast(let broadcast, let connections):
-      writer.put(tag: 14, broadcast, connections)
+    case .sendBroadcast(let broadcast, let connections): writer.put(tag: 14, broadcast, connections)
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .respond(try reader.read(), try reader.read())
-    case 2: self = .answer(try reader.read(), try reader.read())
-    case 3: self = .hello(try reader.read())
-    case 4: self = .send(try reader.read(), try reader.read())
-    case 5: self = .sendEmpty(try reader.read())
-    case 6: self = .sendKeepAlive(try reader.read())
-    case 7: self = .checkQueue(try reader.read())
-    case 8: self = .close(try reader.read(), try reader.read())
-    case 9: self = .persist(try reader.read())
-    case 10: self = .forget(try reader.read())
-    case 11: self = .tell(routingKey: try reader.read(), try reader.read())
-    case 13: self = .log(try reader.read())
-    case 14: self = .sendBroadcast(try reader.read(), to: try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .of(Self.respond), 2: .of(Self.answer), 3: .of(Self.hello), 4: .of(Self.send),
+    5: .of(Self.sendEmpty), 6: .of(Self.sendKeepAlive), 7: .of(Self.checkQueue),
+    8: .of(Self.close), 9: .of(Self.persist), 10: .of(Self.forget), 11: .of(Self.tell),
+    13: .of(Self.log), 14: .of(Self.sendBroadcast),
+  ]
 }
 
-extension ProviderAnswer: BinaryCodable {
+extension ProviderAnswer: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .accepted(let uniqueID): writer.put(tag: 1, uniqueID)
@@ -50,17 +37,12 @@ extension ProviderAnswer: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .accepted(uniqueID: try reader.read())
-    case 2: self = .rejected(try reader.read())
-    case 3: self = .gone(since: try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .of(Self.accepted), 2: .of(Self.rejected), 3: .of(Self.gone),
+  ]
 }
 
-extension DeviceAnswer: BinaryCodable {
+extension DeviceAnswer: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .enrolled(let device): writer.put(tag: 1, device)
@@ -73,53 +55,33 @@ extension DeviceAnswer: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .enrolled(try reader.read())
-    case 2: self = .registered(try reader.read())
-    case 3: self = .unregistered
-    case 4: self = .inspected(try reader.read())
-    case 5: self = .refused(try reader.read())
-    case 6: self = .subscribed(try reader.read())
-    case 7: self = .unsubscribed
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .of(Self.enrolled), 2: .of(Self.registered), 3: .just(.unregistered),
+    4: .of(Self.inspected), 5: .of(Self.refused), 6: .of(Self.subscribed), 7: .just(.unsubscribed),
+  ]
 }
 
 extension DeviceReport: Composite {
   package static let fields = Fields(
-    Self.init(
-      device:isConnected:condition:policy:allowance:rides:keepAliveAt:inFlight:apps:)
-  ) {
-    (
-      $0.device, $0.isConnected, $0.condition, $0.policy, $0.allowance, $0.rides, $0.keepAliveAt,
-      $0.inFlight, $0.apps
-    )
-  }
+    Self.init, \.device, \.isConnected, \.condition, \.policy, \.allowance, \.rides, \.keepAliveAt,
+    \.inFlight, \.apps)
 }
 
 extension Allowance: Composite {
-  package static let fields = Fields(Self.init(remaining:limit:next:)) {
-    ($0.remaining, $0.limit, $0.next)
-  }
+  package static let fields = Fields(Self.init, \.remaining, \.limit, \.next)
 }
 
 extension DeviceReport.AppReport: Composite {
-  package static let fields = Fields(Self.init(topic:token:visible:silent:budget:allowance:)) {
-    ($0.topic, $0.token, $0.visible, $0.silent, $0.budget, $0.allowance)
-  }
+  package static let fields = Fields(
+    Self.init, \.topic, \.token, \.visible, \.silent, \.budget, \.allowance)
 }
 
 extension DeviceReport.Slot: Composite {
   package static let fields = Fields(
-    Self.init(uniqueID:apnsID:acceptedAt:expiresAt:isPaid:decision:)
-  ) {
-    ($0.uniqueID, $0.apnsID, $0.acceptedAt, $0.expiresAt, $0.isPaid, $0.decision)
-  }
+    Self.init, \.uniqueID, \.apnsID, \.acceptedAt, \.expiresAt, \.isPaid, \.decision)
 }
 
-extension BudgetDecision: BinaryCodable {
+extension BudgetDecision: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .allowed: writer.put(tag: 1)
@@ -127,28 +89,18 @@ extension BudgetDecision: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .allowed
-    case 2: self = .held(until: try reader.read(), by: try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [1: .just(.allowed), 2: .of(Self.held)]
 }
 
 extension Delivery: Composite {
-  package static let fields = Fields(Self.init(notification:via:acceptedAt:sentAt:)) {
-    ($0.notification, $0.via, $0.acceptedAt, $0.sentAt)
-  }
+  package static let fields = Fields(Self.init, \.notification, \.via, \.acceptedAt, \.sentAt)
 }
 
 extension JournalRecord: Composite {
-  package static let fields = Fields(Self.init(sequence:content:mayLinger:)) {
-    ($0.sequence, $0.content, $0.mayLinger)
-  }
+  package static let fields = Fields(Self.init, \.sequence, \.content, \.mayLinger)
 }
 
-extension JournalRecord.Content: BinaryCodable {
+extension JournalRecord.Content: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .accepted(let notification, let moment): writer.put(tag: 1, notification, moment)
@@ -171,36 +123,19 @@ extension JournalRecord.Content: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .accepted(try reader.read(), at: try reader.read())
-    case 2: self = .enrolled(try reader.read(), try reader.read())
-    case 3:
-      self = .registered(
-        try reader.read(), try reader.read(), try reader.read(), isOwn: try reader.read())
-    case 4:
-      self = .unregistered(
-        try reader.read(), try reader.read(), try reader.read(), at: try reader.read())
-    case 5:
-      self = .granted(try reader.read())
-    case 6: self = .released(try reader.read())
-    case 7:
-      self = .spent(
-        try reader.read(), try reader.read(), app: try reader.read(), device: try reader.read())
-    case 8: self = .forgotten(try reader.read())
-    case 9: self = .forwarded(try reader.read(), to: try reader.read(), at: try reader.read())
-    case 10: self = .subscribed(try reader.read(), try reader.read(), try reader.read())
-    case 11: self = .unsubscribed(try reader.read(), try reader.read(), try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .of(Self.accepted), 2: .of(Self.enrolled), 3: .of(Self.registered),
+    4: .of(Self.unregistered), 5: .of(Self.granted), 6: .of(Self.released), 7: .of(Self.spent),
+    8: .of(Self.forgotten), 9: .of(Self.forwarded), 10: .of(Self.subscribed),
+    11: .of(Self.unsubscribed),
+  ]
 }
 
 extension DeliveryEvent: Composite {
-  package static let fields = Fields(Self.init(at:uniqueID:step:)) { ($0.at, $0.uniqueID, $0.step) }
+  package static let fields = Fields(Self.init, \.at, \.uniqueID, \.step)
 }
 
-extension DeliveryStep: BinaryCodable {
+extension DeliveryStep: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .received(let notificationClass, let apnsID, let device, let topic):
@@ -217,29 +152,17 @@ extension DeliveryStep: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1:
-      let (notificationClass, apnsID) = (
-        try reader.read(NotificationClass.self), try reader.read(UniqueID.self)
-      )
-      let topic = try reader.read(Topic.self)
-      self = .received(notificationClass, apnsID: apnsID, device: try reader.read(), topic)
-    case 2: self = .restored
-    case 3: self = .sent(try reader.read(), with: try reader.read())
-    case 4: self = .storedOffline
-    case 5: self = .storedPower(until: try reader.read(), limit: try reader.read())
-    case 6: self = .discarded(try reader.read())
-    case 7: self = .delivered
-    case 8: self = .outcome(try reader.read())
-    case 9: self = .faulted(try reader.read())
-    case 10: self = .decided(try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .of { (kind: NotificationClass, apnsID: UniqueID, topic: Topic, device: DeviceID) in
+      .received(kind, apnsID: apnsID, device: device, topic)
+    },
+    2: .just(.restored), 3: .of(Self.sent), 4: .just(.storedOffline), 5: .of(Self.storedPower),
+    6: .of(Self.discarded), 7: .just(.delivered), 8: .of(Self.outcome), 9: .of(Self.faulted),
+    10: .of(Self.decided),
+  ]
 }
 
-extension Carrier: BinaryCodable {
+extension Carrier: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .push(let id): writer.put(tag: 1, id)
@@ -247,18 +170,12 @@ extension Carrier: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .push(try reader.read())
-    case 2: self = .line(try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [1: .of(Self.push), 2: .of(Self.line)]
 }
 
 extension Carrier.Line: BinaryCodable {}
 
-extension PushDecision: BinaryCodable {
+extension PushDecision: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .waits(let limit, let until): writer.put(tag: 1, limit, until)
@@ -266,24 +183,16 @@ extension PushDecision: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .waits(try reader.read(), until: try reader.read())
-    case 2: self = .runs
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [1: .of(Self.waits), 2: .just(.runs)]
 }
 
 extension PushLimit: BinaryCodable {}
 
 extension FaultMark: Composite {
-  package static let fields = Fields(Self.init(name:place:action:)) {
-    ($0.name, $0.place, $0.action)
-  }
+  package static let fields = Fields(Self.init, \.name, \.place, \.action)
 }
 
-extension DiscardReason: BinaryCodable {
+extension DiscardReason: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .expired: writer.put(tag: 1)
@@ -296,16 +205,8 @@ extension DiscardReason: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .expired
-    case 2: self = .unregistered
-    case 3: self = .notStored
-    case 4: self = .replaced(by: try reader.read())
-    case 5: self = .journalFailed
-    case 6: self = .cleared
-    case 7: self = .repeated(of: try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .just(.expired), 2: .just(.unregistered), 3: .just(.notStored), 4: .of(Self.replaced),
+    5: .just(.journalFailed), 6: .just(.cleared), 7: .of(Self.repeated),
+  ]
 }

@@ -29,16 +29,17 @@ extension Event: BinaryCodable {
     let tag = try reader.byte()
     switch tag {
     case Self.submittedTag: self = .submitted(try reader.read(), from: try reader.read())
-    case 2, 3, 16, 18: self = .journal(try JournalEvent(tag, from: &reader))
+    case 2, 3, 16, 18: self = .journal(try JournalEvent.cases.read(tag, &reader))
     case 32: self = .broadcast(.published(try reader.read()))
     case 33: self = .broadcast(.ended(try reader.read()))
     case 4...7, 9, 30, 31:
       let credential: DeviceCredential = try reader.read()
-      self = .asked(try RequestEvent(tag, from: &reader), credential, from: try reader.read())
+      self = .asked(try RequestEvent.cases.read(tag, &reader), credential, from: try reader.read())
     case 8: self = .alias(try reader.read())
     case 10...15, 22, 26:
-      self = .stream(try reader.read(), try StreamEvent(tag, from: &reader))
-    case 19, 20, 23...25: self = .operated(try OperatorEvent(tag, from: &reader))
+      self = .stream(try reader.read(), try StreamEvent.cases.read(tag, &reader))
+    case 23: self = .operated(try OperatorEvent.ofCheckpoints.read(try reader.byte(), &reader))
+    case 19, 20, 24, 25: self = .operated(try OperatorEvent.cases.read(tag, &reader))
     case 21: self = .clock(.tick)
     case 29: self = .clock(.clockStepped(by: try reader.read()))
     default: throw reader.invalid(Self.self)
@@ -60,18 +61,10 @@ extension RequestEvent {
     }
   }
 
-  fileprivate init(_ tag: UInt8, from reader: inout ByteReader) throws(CodecError) {
-    switch tag {
-    case 4: self = .enrolled
-    case 5: self = .registered(try reader.read(), try reader.read(), isOwn: try reader.read())
-    case 6: self = .unregistered(try reader.read())
-    case 7: self = .inspected
-    case 9: self = .connected
-    case 30: self = .subscribed(try reader.read(), try reader.read())
-    case 31: self = .unsubscribed(try reader.read(), try reader.read())
-    default: throw reader.invalid(Event.self)
-    }
-  }
+  fileprivate static let cases: Cases<Self> = [
+    4: .just(.enrolled), 5: .of(Self.registered), 6: .of(Self.unregistered), 7: .just(.inspected),
+    9: .just(.connected), 30: .of(Self.subscribed), 31: .of(Self.unsubscribed),
+  ]
 }
 
 extension StreamEvent {
@@ -88,19 +81,11 @@ extension StreamEvent {
     }
   }
 
-  fileprivate init(_ tag: UInt8, from reader: inout ByteReader) throws(CodecError) {
-    switch tag {
-    case 10: self = .acked(try reader.read(), try reader.read())
-    case 11: self = .reported(try reader.read())
-    case 12: self = .keptAlive
-    case 13: self = .heard
-    case 14: self = .queueChecked(isEmpty: try reader.read())
-    case 15: self = .disconnected
-    case 22: self = .clockFollowed
-    case 26: self = .decided(try reader.read(), try reader.read())
-    default: throw reader.invalid(Event.self)
-    }
-  }
+  fileprivate static let cases: Cases<Self> = [
+    10: .of(Self.acked), 11: .of(Self.reported), 12: .just(.keptAlive), 13: .just(.heard),
+    14: .of(Self.queueChecked), 15: .just(.disconnected), 22: .just(.clockFollowed),
+    26: .of(Self.decided),
+  ]
 }
 
 extension JournalEvent {
@@ -113,15 +98,10 @@ extension JournalEvent {
     }
   }
 
-  fileprivate init(_ tag: UInt8, from reader: inout ByteReader) throws(CodecError) {
-    switch tag {
-    case 2: self = .persisted(through: try reader.read())
-    case 3: self = .persistFailed(through: try reader.read())
-    case 16: self = .partitionDropped(try reader.read())
-    case 18: self = .restored(try reader.read())
-    default: throw reader.invalid(Event.self)
-    }
-  }
+  fileprivate static let cases: Cases<Self> = [
+    2: .of(Self.persisted), 3: .of(Self.persistFailed), 16: .of(Self.partitionDropped),
+    18: .of(Self.restored),
+  ]
 }
 
 extension OperatorEvent {
@@ -137,21 +117,17 @@ extension OperatorEvent {
     }
   }
 
-  fileprivate init(_ tag: UInt8, from reader: inout ByteReader) throws(CodecError) {
-    switch (tag, tag == 23 ? try reader.byte() : 0) {
-    case (19, _): self = .policyChanged(try reader.read(), at: try reader.read())
-    case (20, _): self = .shutDown
-    case (23, 1): self = .checkpointSaved(try reader.read())
-    case (23, 2): self = .rewound(to: try reader.read())
-    case (23, 3): self = .checkpointDropped(try reader.read())
-    case (24, _): self = .administered(try reader.read(), try reader.read())
-    case (25, _): self = .faulted(try reader.read(), try reader.read())
-    default: throw reader.invalid(Event.self)
-    }
-  }
+  fileprivate static let cases: Cases<Self> = [
+    19: .of(Self.policyChanged), 20: .just(.shutDown), 24: .of(Self.administered),
+    25: .of(Self.faulted),
+  ]
+  /// By the number behind 23.
+  fileprivate static let ofCheckpoints: Cases<Self> = [
+    1: .of(Self.checkpointSaved), 2: .of(Self.rewound), 3: .of(Self.checkpointDropped),
+  ]
 }
 
-extension AdminAction: BinaryCodable {
+extension AdminAction: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .disconnect: writer.put(tag: 1)
@@ -162,19 +138,13 @@ extension AdminAction: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .disconnect
-    case 2: self = .emptySlots(try reader.read())
-    case 3: self = .refillBudget(try reader.read())
-    case 4: self = .setPolicy(try reader.read(), at: try reader.read())
-    case 5: self = .forget
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .just(.disconnect), 2: .of(Self.emptySlots), 3: .of(Self.refillBudget),
+    4: .of(Self.setPolicy), 5: .just(.forget),
+  ]
 }
 
-extension AliasEvent: BinaryCodable {
+extension AliasEvent: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .claimed(let own): writer.put(tag: 1, own)
@@ -192,28 +162,14 @@ extension AliasEvent: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .claimed(try reader.read())
-    case 2: self = .left(try reader.read(), since: try reader.read())
-    case 3: self = .confirmed(try reader.read())
-    case 4: self = .allConfirmed
-    case 5: self = .decided(try reader.read(), try reader.read())
-    case 6: self = .released(try reader.read())
-    case 7: self = .denied(try reader.read())
-    case 8:
-      self = .forwarded(try reader.read(), to: try reader.read(), from: try reader.read())
-    case 9:
-      self = .restored(
-        try reader.read(), to: try reader.read(), sequence: try reader.read(),
-        acceptedAt: try reader.read())
-    case 10: self = .questioned(try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .of(Self.claimed), 2: .of(Self.left), 3: .of(Self.confirmed), 4: .just(.allConfirmed),
+    5: .of(Self.decided), 6: .of(Self.released), 7: .of(Self.denied), 8: .of(Self.forwarded),
+    9: .of(Self.restored), 10: .of(Self.questioned),
+  ]
 }
 
-extension ClaimDecision: BinaryCodable {
+extension ClaimDecision: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .granted: writer.put(tag: 1)
@@ -221,16 +177,10 @@ extension ClaimDecision: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .granted
-    case 2: self = .refused(try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [1: .just(.granted), 2: .of(Self.refused)]
 }
 
-extension RestoredRecord: BinaryCodable {
+extension RestoredRecord: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .device(let device, let secret, let budget): writer.put(tag: 1, device, secret, budget)
@@ -248,32 +198,13 @@ extension RestoredRecord: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .device(try reader.read(), try reader.read(), budget: try reader.read())
-    case 2:
-      self = .app(
-        try reader.read(), try reader.read(), try reader.read(), isOwn: try reader.read(),
-        budget: try reader.read())
-    case 3:
-      self = .alias(try reader.read())
-    case 4: self = .gone(try reader.read(), since: try reader.read())
-    case 5:
-      self = .notification(
-        try reader.read(), sequence: try reader.read(), acceptedAt: try reader.read())
-    case 6:
-      self = .forwarded(
-        try reader.read(), to: try reader.read(), sequence: try reader.read(),
-        acceptedAt: try reader.read())
-    case 7: self = .spent(try reader.read(), try reader.read(), try reader.read())
-    case 8: self = .subscription(try reader.read(), try reader.read(), try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .of(Self.device), 2: .of(Self.app), 3: .of(Self.alias), 4: .of(Self.gone),
+    5: .of(Self.notification), 6: .of(Self.forwarded), 7: .of(Self.spent),
+    8: .of(Self.subscription),
+  ]
 }
 
 extension SilentPolicy: Composite {
-  package static let fields = Fields(Self.init(name:perApp:perDevice:)) {
-    ($0.name, $0.perApp, $0.perDevice)
-  }
+  package static let fields = Fields(Self.init, \.name, \.perApp, \.perDevice)
 }

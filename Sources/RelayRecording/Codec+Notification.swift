@@ -59,10 +59,7 @@ extension SecretHash: BinaryCodable {
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    self.init(
-      words: (
-        try reader.word(), try reader.word(), try reader.word(), try reader.word()
-      ))
+    self.init(words: (try reader.word(), try reader.word(), try reader.word(), try reader.word()))
   }
 }
 
@@ -94,13 +91,11 @@ extension Topic: BinaryCodable {
 }
 
 extension OwnToken: Composite {
-  package static let fields = Fields(Self.init(token:device:topic:)) {
-    ($0.token, $0.device, $0.topic)
-  }
+  package static let fields = Fields(Self.init, \.token, \.device, \.topic)
 }
 
 extension DeviceCredential: Composite {
-  package static let fields = Fields(Self.init(device:secret:)) { ($0.device, $0.secret) }
+  package static let fields = Fields(Self.init, \.device, \.secret)
 }
 
 extension NotificationClass: BinaryCodable {}
@@ -112,7 +107,7 @@ extension DeviceRefusal: BinaryCodable {}
 extension CloseReason: BinaryCodable {}
 extension BudgetLimit: BinaryCodable {}
 
-extension Expiration: BinaryCodable {
+extension Expiration: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .once: writer.put(tag: 0)
@@ -120,9 +115,7 @@ extension Expiration: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    self = try reader.read(Bool.self) ? .at(try reader.read()) : .once
-  }
+  package static let cases: Cases<Self> = [0: .just(.once), 1: .of(Self.at)]
 }
 
 /// Fields that are omitted when they follow from the notification before: a relay numbers its ids
@@ -255,7 +248,7 @@ extension Notification: BinaryCodable {
   }
 }
 
-extension DeliveryOutcome: BinaryCodable {
+extension DeliveryOutcome: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .newData: writer.put(tag: 0)
@@ -268,16 +261,8 @@ extension DeliveryOutcome: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 0: self = .newData
-    case 1: self = .noData
-    case 2: self = .failed
-    case 3: self = .notLaunched(reason: try reader.read())
-    case 4: self = .later
-    case 5: self = .shown
-    case 6: self = .notShown(reason: try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    0: .just(.newData), 1: .just(.noData), 2: .just(.failed), 3: .of(Self.notLaunched),
+    4: .just(.later), 5: .just(.shown), 6: .of(Self.notShown),
+  ]
 }

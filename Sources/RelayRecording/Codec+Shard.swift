@@ -82,16 +82,14 @@ where Key: BinaryCodable, Value: BinaryCodable {
 }
 
 extension TakenPush: Composite {
-  package static let fields = Fields(Self.init(notification:acceptedAt:takenAt:)) {
-    ($0.notification, $0.acceptedAt, $0.takenAt)
-  }
+  package static let fields = Fields(Self.init, \.notification, \.acceptedAt, \.takenAt)
 }
 
 extension TakenPush.Key: Composite {
-  package static let fields = Fields(Self.init(apnsID:device:)) { ($0.apnsID, $0.device) }
+  package static let fields = Fields(Self.init, \.apnsID, \.device)
 }
 
-extension Shard.Pending: BinaryCodable {
+extension Shard.Pending: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .submission(let request, let uniqueID, let entry):
@@ -103,21 +101,13 @@ extension Shard.Pending: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1:
-      self = .submission(
-        try reader.read(), uniqueID: try reader.read(), entry: try reader.read())
-    case 2: self = .device(key: try reader.read())
-    case 3: self = .alias(key: try reader.read())
-    case 4: self = .note(key: try reader.read())
-    case 5: self = .nothing
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .of(Self.submission), 2: .of(Self.device), 3: .of(Self.alias), 4: .of(Self.note),
+    5: .just(.nothing),
+  ]
 }
 
-extension AliasStep: BinaryCodable {
+extension AliasStep: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .grant(let own): writer.put(tag: 1, own)
@@ -126,14 +116,9 @@ extension AliasStep: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .grant(try reader.read())
-    case 2: self = .registration(try reader.read())
-    case 3: self = .removal(try reader.read(), at: try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .of(Self.grant), 2: .of(Self.registration), 3: .of(Self.removal),
+  ]
 }
 
 extension ShardCounters: BinaryCodable {

@@ -27,6 +27,16 @@ package struct Fields<Whole: Sendable>: Sendable {
     read = { reader throws(CodecError) in make(repeat try reader.read((each Field).self)) }
   }
 
+  /// The same for parts that are properties.
+  package init<each Field: BinaryCodable>(
+    _ make: @escaping @Sendable (repeat each Field) -> Whole,
+    _ path: repeat any KeyPath<Whole, each Field> & Sendable
+  ) {
+    let paths = (repeat each path)
+    write = { whole, writer in repeat writer.put(whole[keyPath: each paths]) }
+    read = { reader throws(CodecError) in make(repeat try reader.read((each Field).self)) }
+  }
+
   /// For values with many fields, or with some that no initializer takes.
   package init<each Field: BinaryCodable>(
     of vacant: Whole, _ path: repeat any WritableKeyPath<Whole, each Field> & Sendable
@@ -50,4 +60,44 @@ extension Composite {
   }
 
   package var isPossible: Bool { true }
+}
+
+/// An enum encoded as its case's number, then the case's values.
+package protocol Tagged: BinaryCodable, Sendable {
+  static var cases: Cases<Self> { get }
+}
+
+/// How each case of an enum is read, by the number that `write` gives it.
+package struct Cases<Whole: Sendable>: ExpressibleByDictionaryLiteral, Sendable {
+  package struct Row: Sendable {
+    fileprivate let read: @Sendable (inout ByteReader) throws(CodecError) -> Whole
+
+    /// A case without values.
+    package static func just(_ whole: Whole) -> Self { Self { _ in whole } }
+
+    /// A case with values, in the order of their bytes.
+    package static func of<each Value: BinaryCodable>(
+      _ make: @escaping @Sendable (repeat each Value) -> Whole
+    ) -> Self {
+      Self { reader throws(CodecError) in make(repeat try reader.read((each Value).self)) }
+    }
+  }
+
+  private let rows: [UInt8: Row]
+
+  package init(dictionaryLiteral rows: (UInt8, Row)...) {
+    self.rows = Dictionary(uniqueKeysWithValues: rows)
+  }
+
+  /// Reads the values of the case with this number.
+  package func read(_ tag: UInt8, _ reader: inout ByteReader) throws(CodecError) -> Whole {
+    guard let row = rows[tag] else { throw reader.invalid(Whole.self) }
+    return try row.read(&reader)
+  }
+}
+
+extension Tagged {
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    self = try Self.cases.read(try reader.byte(), &reader)
+  }
 }

@@ -81,9 +81,8 @@ package struct RecordingHeader: Hashable, Sendable, Composite {
     self.began = began
   }
 
-  package static let fields = Fields(Self.init(build:coreVersion:payloads:shardCount:began:)) {
-    ($0.build, $0.coreVersion, $0.payloads, $0.shardCount, $0.began)
-  }
+  package static let fields = Fields(
+    Self.init, \.build, \.coreVersion, \.payloads, \.shardCount, \.began)
 
   /// The start of a file.
   package var fileHead: [UInt8] {
@@ -213,9 +212,7 @@ extension SequenceRanges: BinaryCodable {
 }
 
 extension SilentBudgets: Composite {
-  package static let fields = Fields(Self.init(_:appClock:deviceClock:)) {
-    ($0.policy, $0.appClock, $0.deviceClock)
-  }
+  package static let fields = Fields(Self.init, \.policy, \.appClock, \.deviceClock)
 }
 
 extension RefillClock: BinaryCodable {

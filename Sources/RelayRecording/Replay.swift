@@ -166,8 +166,7 @@ package struct Replay: Sendable {
       if summary.first == nil { summary.first = now }
       summary.last = max(summary.last ?? now, now)
       if isWhole, digest.check != check { differ(&lane, number, now, event) }
-      observe?(
-        Step(shard: number, batch: lane.nextBatch, at: now, event: event, effects: effects))
+      observe?(Step(shard: number, batch: lane.nextBatch, at: now, event: event, effects: effects))
       if case .notification(let id) = until, event.accepts(id) {
         summary.isStopped = true
         return
@@ -185,8 +184,7 @@ package struct Replay: Sendable {
     guard !lane.isOff else { return }
     lane.isOff = true
     summary.differences.append(
-      Difference(
-        shard: number, batch: lane.nextBatch, at: now, event: event, effects: effects))
+      Difference(shard: number, batch: lane.nextBatch, at: now, event: event, effects: effects))
   }
 }
 

@@ -110,9 +110,7 @@ package struct RequestJournal: Sendable {
 
   /// At most so many rows before a number, newest first, and the number to go on before; nil begins
   /// with the newest.
-  package func rows(
-    before number: UInt64?, limit: Int
-  ) -> (rows: [SentRequest], next: UInt64?) {
+  package func rows(before number: UInt64?, limit: Int) -> (rows: [SentRequest], next: UInt64?) {
     let first = older.first?.first ?? newest.first
     let end = min(number ?? .max, newest.end)
     guard end > first else { return ([], nil) }
@@ -331,9 +329,7 @@ private struct RequestRow {
     collapseIDBytes = UInt8(truncatingIfNeeded: notification.collapseID.count)
   }
 
-  init(
-    _ content: Content, at moment: Instant, _ id: UniqueID, _ head: UInt32, _ ordinal: UInt32
-  ) {
+  init(_ content: Content, at moment: Instant, _ id: UniqueID, _ head: UInt32, _ ordinal: UInt32) {
     (at, uniqueID, apnsID) = (moment, id, id)
     (token, tokenBytes, collapseIDBytes) = ((0, 0, 0, 0), 0, 0)
     (expiration, warnings) = (.once, CaseSet())

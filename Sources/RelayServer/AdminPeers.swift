@@ -36,9 +36,7 @@ struct AdminPeers {
     add(.device(answer, since: RelayClock.steady))
   }
 
-  mutating func listen(
-    as device: DeviceID, _ lines: AsyncStream<AdminLine>.Continuation
-  ) -> Int32 {
+  mutating func listen(as device: DeviceID, _ lines: AsyncStream<AdminLine>.Continuation) -> Int32 {
     add(.listener(Listener(device: device, lines: lines)))
   }
 
@@ -263,9 +261,7 @@ extension Relay {
     try await inbox.askOwner(NodeQuestions.credential, device)
   }
 
-  private func ask(
-    _ wish: RequestEvent, _ credential: DeviceCredential
-  ) async -> DeviceAnswer? {
+  private func ask(_ wish: RequestEvent, _ credential: DeviceCredential) async -> DeviceAnswer? {
     guard let loops = inbox.loops else { return nil }
     return await withCheckedContinuation { continuation in
       loops.onLoop(0) { runner in

@@ -37,9 +37,7 @@ package struct ClusterStatus: Codable, Equatable, Sendable {
   package var stripes: [Stripe]
   package var partitions: Int
 
-  init(
-    _ nodes: [ClusterDirector.NodeStatus], _ routes: [StripeRoute], partitionCount: Int
-  ) {
+  init(_ nodes: [ClusterDirector.NodeStatus], _ routes: [StripeRoute], partitionCount: Int) {
     node = nodes.first?.name ?? ""
     partitions = partitionCount
     let stripeCount = routes.count

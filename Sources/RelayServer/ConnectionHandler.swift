@@ -301,8 +301,7 @@ final class ConnectionHandler: SocketHandler {
 
   func address(_ stream: StreamID) -> StreamAddress {
     guard let number else { preconditionFailure("streams come on active connections") }
-    return StreamAddress(
-      loop: runner.index, connection: number, stream: stream, node: runner.node)
+    return StreamAddress(loop: runner.index, connection: number, stream: stream, node: runner.node)
   }
 
   var device: DeviceConnection? {

@@ -57,14 +57,10 @@ final class DeviceConnection {
           streams[stream] = .collecting(request, since: since)
         }
         if endStream { bodyEnded(stream, at: now, on: handler) }
-      case .headersTooLarge(let stream):
-        respond(stream, 431, [], on: handler)
-      case .drained(let stream):
-        drained(stream, at: now, on: handler)
-      case .closed(let stream, _):
-        closed(stream, at: now, on: handler)
-      case .goAwayReceived, .pingReceived, .pingAcknowledged, .settingsReceived:
-        break
+      case .headersTooLarge(let stream): respond(stream, 431, [], on: handler)
+      case .drained(let stream): drained(stream, at: now, on: handler)
+      case .closed(let stream, _): closed(stream, at: now, on: handler)
+      case .goAwayReceived, .pingReceived, .pingAcknowledged, .settingsReceived: break
       }
     }
   }
@@ -132,8 +128,7 @@ final class DeviceConnection {
       taker.splitter.receive(bytes) { pieces.append($0) }
       streams[stream] = .takingOrders(taker)
       for piece in pieces { handler.runner.orders.answered(piece, from: handler.address(stream)) }
-    case .asked, .proving, .ending, nil:
-      break
+    case .asked, .proving, .ending, nil: break
     }
   }
 
@@ -160,8 +155,7 @@ final class DeviceConnection {
         .stream(handler.address(stream), .disconnected), for: listener.device, at: now)
       end(stream, at: now, on: handler)
     case .takingOrders: end(stream, at: now, on: handler)
-    case .connecting, .listening, .asked, .proving, .ending, nil:
-      break
+    case .connecting, .listening, .asked, .proving, .ending, nil: break
     }
   }
 
@@ -203,8 +197,7 @@ final class DeviceConnection {
       subscribe(stream, topic, channel, try request.credential(for: device), on: handler)
     case .unsubscribe(let device, let topic, let channel):
       ask(.unsubscribed(topic, channel), try request.credential(for: device))
-    case .listen, .takeOrders:
-      preconditionFailure("these begin with the head")
+    case .listen, .takeOrders: preconditionFailure("these begin with the head")
     }
   }
 
@@ -224,8 +217,7 @@ final class DeviceConnection {
         handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.noError)
       case .collecting(_, let since) where now - since > requestTimeout:
         refuse(stream, .requestTimeout, on: handler)
-      case .asked, .collecting, .connecting, .listening, .proving, .takingOrders, .ending:
-        continue
+      case .asked, .collecting, .connecting, .listening, .proving, .takingOrders, .ending: continue
       }
       handler.markDirty()
     }
@@ -247,8 +239,7 @@ extension DeviceConnection {
       switch try UpLine(line.span) {
       case .ack(let id, let outcome):
         handler.runner.raise(.stream(address, .acked(id, outcome)), for: device, at: now)
-      case .keepAlive:
-        handler.runner.raise(.stream(address, .keptAlive), for: device, at: now)
+      case .keepAlive: handler.runner.raise(.stream(address, .keptAlive), for: device, at: now)
       case .barrier(let number, let next):
         handler.runner.barrier(from: address, device, number, next: next)
       case .decision(let id, let decision):
@@ -367,15 +358,12 @@ extension DeviceConnection {
   func end(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
     handler.runner.timers.followers.remove(handler.address(stream))
     switch streams[stream] {
-    case .listening:
-      handler.transport.http2.finish(stream)
+    case .listening: handler.transport.http2.finish(stream)
     case .takingOrders(let taker):
       handler.runner.orders.ended(handler.address(stream), of: taker.device)
       handler.transport.http2.finish(stream)
-    case .connecting:
-      handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.cancel)
-    case .collecting, .asked, .proving, .ending, nil:
-      break
+    case .connecting: handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.cancel)
+    case .collecting, .asked, .proving, .ending, nil: break
     }
     streams[stream] = .ending(since: handler.runner.clock.steady(now))
     handler.markDirty()

@@ -94,8 +94,7 @@ struct DeviceRequest {
     guard !bodyIsTooLarge else { throw .bodyTooLarge }
     guard !body.isEmpty else { return .new(for: nil) }
     guard let decoded = try? JSONDecoder().decode(Body.self, from: Data(body)) else {
-      throw .badBody(
-        #"the body is empty, {"token":"<hexadecimal>"} or {"environment":"sandbox"}"#)
+      throw .badBody(#"the body is empty, {"token":"<hexadecimal>"} or {"environment":"sandbox"}"#)
     }
     do throws(WantedToken.Problem) {
       return try WantedToken(token: decoded.token, environment: decoded.environment)

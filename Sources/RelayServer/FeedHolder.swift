@@ -113,8 +113,7 @@ package actor FeedHolder {
   }
 
   private func follow(
-    _ number: UInt16, _ name: String, _ feed: EventFeed, isLate: Bool,
-    onBegin: @Sendable () -> Void
+    _ number: UInt16, _ name: String, _ feed: EventFeed, isLate: Bool, onBegin: @Sendable () -> Void
   ) async {
     var position: UInt64?
     while await feed.hasReaders, await inbox.others[number] != nil {

@@ -44,8 +44,7 @@ struct IDSource {
     switch wanted {
     case .own(let token): token
     case .new(let environment):
-      DeviceToken(
-        random: (bits(), bits(), bits()), routingKey: device.routingKey, for: environment)
+      DeviceToken(random: (bits(), bits(), bits()), routingKey: device.routingKey, for: environment)
     }
   }
 

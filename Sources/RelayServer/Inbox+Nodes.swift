@@ -35,8 +35,7 @@ extension ClusterJournal {
     _ node: UInt16, _ question: NodeQuestion<Argument, Answer>, _ argument: Argument
   ) async -> Answer? {
     guard
-      let bytes = await ask(
-        relayOf: node, question.bytes(argument), within: question.patience)
+      let bytes = await ask(relayOf: node, question.bytes(argument), within: question.patience)
     else { return nil }
     var reader = ByteReader(bytes)
     return try? reader.read(Answer.self)

@@ -81,8 +81,7 @@ struct LastHead {
   /// Withdraws what a field had proved, or the copies of it, when the field has changed.
   private mutating func change(_ name: FieldName, _ value: ArraySlice<UInt8>) {
     switch name {
-    case .path, .apnsID, .contentType, .contentLength, .host, .traceParent:
-      break
+    case .path, .apnsID, .contentType, .contentLength, .host, .traceParent: break
     case .authorization:
       authorization.removeAll(keepingCapacity: true)
       authorization.append(contentsOf: value)
@@ -91,12 +90,10 @@ struct LastHead {
       if case .covered = proof { proof = .authorized }
       generation &+= 1
     case .authority:
-      head.environment =
-        playedEnvironment ?? ProviderEnvironment(host: value) ?? namedEnvironment
+      head.environment = playedEnvironment ?? ProviderEnvironment(host: value) ?? namedEnvironment
       proof = .nothing
       generation &+= 1
-    case .method, .apnsExpiration, .apnsPriority, .apnsCollapseID:
-      generation &+= 1
+    case .method, .apnsExpiration, .apnsPriority, .apnsCollapseID: generation &+= 1
     }
   }
 
@@ -130,8 +127,7 @@ struct LastHead {
     if case .covered = proof { return topic }
     do throws(CredentialError) {
       try credentials.authorize(
-        topic: topic.bytes.span,
-        isLocationPush: head.givenPushType?.requiresProviderToken == true)
+        topic: topic.bytes.span, isLocationPush: head.givenPushType?.requiresProviderToken == true)
     } catch {
       throw .credentials(error)
     }

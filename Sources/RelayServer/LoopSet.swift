@@ -40,8 +40,7 @@ final class LoopSet: Sendable {
     for (index, loop) in group.makeIterator().enumerated() {
       let runner = try await loop.submit {
         NIOLoopBound(
-          ShardRunner(
-            index: UInt16(index), eventLoop: loop, settings: settings, logger: logger),
+          ShardRunner(index: UInt16(index), eventLoop: loop, settings: settings, logger: logger),
           eventLoop: loop)
       }.get()
       peers.append(ShardRunner.Peer(eventLoop: loop, runner: runner))
@@ -99,14 +98,12 @@ final class LoopSet: Sendable {
     case .provider, .channels, .device:
       let transport = try makeTransport(context, isProvider: listener != .device)
       try channel.pipeline.syncOperations.addHandler(
-        ConnectionHandler(
-          runner: runner, transport: transport, listener, environment: environment))
+        ConnectionHandler(runner: runner, transport: transport, listener, environment: environment))
     case .legacy, .feedback:
       // One read at a time, so that a paused connection stops at once. All the rest is read when a
       // client ends the connection: the kernel must not hold much.
       try channel.syncOptions?.setOption(.maxMessagesPerRead, value: 1)
-      try channel.syncOptions?.setOption(
-        .socketOption(.so_rcvbuf), value: Limits.binaryFrameBytes)
+      try channel.syncOptions?.setOption(.socketOption(.so_rcvbuf), value: Limits.binaryFrameBytes)
       try channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true)
       try channel.pipeline.syncOperations.addHandler(
         BinaryConnectionHandler(

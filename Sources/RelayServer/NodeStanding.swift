@@ -13,9 +13,7 @@ package struct NodeStanding: Hashable, Sendable {
 }
 
 extension NodeStanding: Composite {
-  package static let fields = Fields(Self.init(leaseLeft:waitingEntries:waitingAge:)) {
-    ($0.leaseLeft, $0.waitingEntries, $0.waitingAge)
-  }
+  package static let fields = Fields(Self.init, \.leaseLeft, \.waitingEntries, \.waitingAge)
 }
 
 extension Interval {
@@ -55,8 +53,7 @@ extension Relay {
     func addStripes(_ name: String, _ help: String, _ value: (StripeWriter.Lag) -> Double) {
       text.add(name, help, lags.map { ([("stripe", "\($0.key)")], value($0.value)) })
     }
-    text.add(
-      "cluster_nodes", "Nodes, as this one sees them", by: "state", status?.nodeCounts ?? [])
+    text.add("cluster_nodes", "Nodes, as this one sees them", by: "state", status?.nodeCounts ?? [])
     text.add(
       "cluster_stripes", "Stripes by whose they are, as this node sees it", by: "state",
       status?.count { _ in 1 } ?? [])

@@ -137,9 +137,7 @@ extension DeviceConnection {
 }
 
 extension ShardRunner {
-  func order(
-    _ order: [UInt8]?, to device: DeviceID, _ tell: @escaping (PhoneAnswer) -> Void
-  ) {
+  func order(_ order: [UInt8]?, to device: DeviceID, _ tell: @escaping (PhoneAnswer) -> Void) {
     guard let stream = orders.stream(of: device),
       let connection = connections[stream.connection]
     else { return tell(.takesNone) }
@@ -204,7 +202,7 @@ extension LoopSet {
   }
 }
 
-extension PhoneAnswer: BinaryCodable {
+extension PhoneAnswer: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .told(let json): writer.put(tag: 1, json)
@@ -215,14 +213,8 @@ extension PhoneAnswer: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .told(try reader.read())
-    case 2: self = .failed(try reader.read())
-    case 3: self = .missing
-    case 4: self = .takesNone
-    case 5: self = .tooMany
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .of(Self.told), 2: .of(Self.failed), 3: .just(.missing), 4: .just(.takesNone),
+    5: .just(.tooMany),
+  ]
 }

@@ -25,13 +25,11 @@ struct ProviderAnswerWriter {
       // The first push's id when this one repeats it.
       uniqueID = id
       head.append(":status", literal: "200")
-    case .rejected(.expiredToken):
-      body = gone(.expiredToken, since: handler.runner.now)
+    case .rejected(.expiredToken): body = gone(.expiredToken, since: handler.runner.now)
     case .rejected(let rejection):
       appendStatus(rejection)
       body = Array(#"{"reason":"\#(rejection.reason)"}"#.utf8)
-    case .gone(let since):
-      body = gone(.unregistered, since: since)
+    case .gone(let since): body = gone(.unregistered, since: since)
     }
     // Taken out for a moment: a span of a stored array would lock the whole writer.
     var text: [UInt8] = []
@@ -65,8 +63,7 @@ struct ProviderAnswerWriter {
   /// All 410s have a time (Apple, "Handling notification responses from APNs").
   private mutating func gone(_ rejection: Rejection, since: Instant) -> [UInt8] {
     appendStatus(rejection)
-    return Array(
-      #"{"reason":"\#(rejection.reason)","timestamp":\#(since.milliseconds)}"#.utf8)
+    return Array(#"{"reason":"\#(rejection.reason)","timestamp":\#(since.milliseconds)}"#.utf8)
   }
 
   private mutating func appendStatus(_ rejection: Rejection) {

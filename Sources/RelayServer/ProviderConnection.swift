@@ -86,9 +86,7 @@ struct ProviderConnection {
 
   // MARK: Events
 
-  mutating func received(
-    _ events: [HTTP2Event], at now: Instant, on handler: ConnectionHandler
-  ) {
+  mutating func received(_ events: [HTTP2Event], at now: Instant, on handler: ConnectionHandler) {
     handler.runner.clock.beginBatch(at: now)
     let arena = handler.transport.http2.arena
     let fields = handler.transport.http2.fields
@@ -111,10 +109,8 @@ struct ProviderConnection {
         // Kept until its stream ends; the next sweep resets it.
         waiting.insert(.unnamed, stream)
         writer.respondHeadersTooLarge(stream, on: handler)
-      case .closed(let stream, _):
-        forget(stream)
-      case .drained, .goAwayReceived, .pingReceived, .pingAcknowledged, .settingsReceived:
-        break
+      case .closed(let stream, _): forget(stream)
+      case .drained, .goAwayReceived, .pingReceived, .pingAcknowledged, .settingsReceived: break
       }
     }
   }
@@ -167,8 +163,7 @@ struct ProviderConnection {
     case .failure(let rejection):
       handler.runner.history.refused(rejection, uniqueID, from: handler.peerText, at: now)
       respond(stream, .rejected(rejection), on: handler)
-    case nil:
-      refuse(stream, on: handler)
+    case nil: refuse(stream, on: handler)
     }
   }
 
@@ -185,8 +180,7 @@ struct ProviderConnection {
   }
 
   private mutating func intervene(
-    _ notification: Notification, _ stream: StreamID, at now: Instant,
-    on handler: ConnectionHandler
+    _ notification: Notification, _ stream: StreamID, at now: Instant, on handler: ConnectionHandler
   ) {
     switch handler.runner.intervene(notification, stream, on: handler, at: now) {
     case .none: handler.runner.submit(notification, from: handler.address(stream), at: now)
@@ -379,9 +373,7 @@ extension ProviderConnection {
   }
 
   /// Sends the answer, without anything that the provider's credentials do not cover.
-  mutating func answer(
-    _ stream: StreamID, _ answer: QueryAnswer, on handler: ConnectionHandler
-  ) {
+  mutating func answer(_ stream: StreamID, _ answer: QueryAnswer, on handler: ConnectionHandler) {
     questions.end(stream)
     guard waiting[stream] != nil else { return }
     switch answer {
@@ -410,8 +402,7 @@ extension ProviderConnection {
       let body = FeedbackPage(
         tokens: tokens, cursor: page.last?.position ?? position, hasMore: items.count > page.count)
       respond(stream, 200, body, on: handler)
-    case .feedback(.failure, _):
-      respond(stream, .rejected(.serviceUnavailable), on: handler)
+    case .feedback(.failure, _): respond(stream, .rejected(.serviceUnavailable), on: handler)
     }
   }
 

@@ -67,9 +67,7 @@ struct ProviderRequest {
     var payload: [UInt8] = []
     swap(&payload, &body)
     do throws(Rejection) {
-      guard !bodyIsTooLarge, payload.count <= head.payloadLimitBytes else {
-        throw .payloadTooLarge
-      }
+      guard !bodyIsTooLarge, payload.count <= head.payloadLimitBytes else { throw .payloadTooLarge }
       return .success(
         try head.notification(
           topic: topic, body: payload, uniqueID: uniqueID, isStrict: isStrict, at: now,

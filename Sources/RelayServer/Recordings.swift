@@ -122,8 +122,7 @@ package actor Recordings {
   package func past(at moment: Instant) async throws(RecordingError) -> [Shard] {
     guard let running else { throw .noRecording(name: "running") }
     let current = try await bytes(of: running.name)
-    let previous = FileManager.default.contents(
-      atPath: Recording.previous(running.recording.path))
+    let previous = FileManager.default.contents(atPath: Recording.previous(running.recording.path))
     do {
       var replay = Replay(try RecordingReader(current), until: .moment(moment))
       try replay.run()

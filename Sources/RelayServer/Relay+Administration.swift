@@ -198,8 +198,7 @@ extension ShardRunner {
     func finish(_ answer: ProviderAnswer?) {
       if let answer {
         answers.answered(answer, after: RelayClock.steady - began)
-        history.answered(
-          row, notification.uniqueID, answer, after: RelayClock.steady - began)
+        history.answered(row, notification.uniqueID, answer, after: RelayClock.steady - began)
       }
       answered.resume(returning: answer)
     }

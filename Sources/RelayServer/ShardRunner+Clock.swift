@@ -15,9 +15,7 @@ extension ShardRunner {
   }
 
   /// Handles a device's `barrier` line.
-  func barrier(
-    from stream: StreamAddress, _ device: DeviceID, _ number: UInt64, next: Instant?
-  ) {
+  func barrier(from stream: StreamAddress, _ device: DeviceID, _ number: UInt64, next: Instant?) {
     guard clock.isVirtual else { return }
     // A moment in the past would be due for ever.
     let next = next.map { max($0, now + .milliseconds(1)) }
@@ -80,8 +78,7 @@ extension ShardRunner {
     timers.wake(at: next) {
       let delay = (next - now).milliseconds
       // Not at once: the loop would run that before it looks at its sockets.
-      let pause: TimeAmount =
-        delay > 0 ? .milliseconds(min(delay, 3_600_000)) : .microseconds(50)
+      let pause: TimeAmount = delay > 0 ? .milliseconds(min(delay, 3_600_000)) : .microseconds(50)
       return eventLoop.scheduleTask(in: pause) {
         bound.value.wakeUp()
       }

@@ -88,9 +88,7 @@ extension VirtualClock {
   package func dropCheckpoint(_ name: String) async throws(ClockError) {
     let endTurn = await turns.next()
     defer { endTurn() }
-    guard let saved = checkpoints.removeValue(forKey: name) else {
-      throw .noCheckpoint(name: name)
-    }
+    guard let saved = checkpoints.removeValue(forKey: name) else { throw .noCheckpoint(name: name) }
     _ = await loops.onEach { $0.dropCheckpoint(saved.number) }
   }
 }

@@ -48,9 +48,7 @@ struct SettingReader {
   ) throws(RelayConfiguration.ReadingError) -> Interval {
     let number =
       config.double(forKey: ConfigKey(key)) ?? config.int(forKey: ConfigKey(key)).map(Double.init)
-    if let value = number, value < 1e9,
-      value > 0 || mayBeZero && value == 0
-    {
+    if let value = number, value < 1e9, value > 0 || mayBeZero && value == 0 {
       return .milliseconds(Int64(value * 1000))
     }
     guard !isPresent(key) else {

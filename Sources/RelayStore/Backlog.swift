@@ -60,9 +60,7 @@ struct Backlog {
 
   var hasOnlyForgets: Bool { !forgets.isEmpty && lines.allSatisfy { $0.count == 0 } }
 
-  mutating func append(
-    shard: Int, records: [JournalRecord], forgets: [UInt64], at now: UInt64
-  ) {
+  mutating func append(shard: Int, records: [JournalRecord], forgets: [UInt64], at now: UInt64) {
     while lines.count <= shard { lines.append(Line()) }
     for record in records {
       precondition(

@@ -117,22 +117,18 @@ extension JournalFile {
   }
 
   func keep(_ key: String, _ value: Int64) throws {
-    try connection.execute(
-      "INSERT OR REPLACE INTO meta VALUES (?, ?)", [key.stored, value.stored])
+    try connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [key.stored, value.stored])
   }
 
   // MARK: Devices and apps
 
-  private func write(
-    _ content: JournalRecord.Content, _ plan: inout WritePlan
-  ) throws {
+  private func write(_ content: JournalRecord.Content, _ plan: inout WritePlan) throws {
     switch content {
     case .accepted, .forwarded:
       break  // Those come in a list of their own.
     case .enrolled(let device, let secret):
       try connection.execute(
-        "INSERT OR REPLACE INTO devices (id, secret) VALUES (?, ?)",
-        [device.stored, secret.stored])
+        "INSERT OR REPLACE INTO devices (id, secret) VALUES (?, ?)", [device.stored, secret.stored])
     case .registered(let device, let topic, let token, let isOwn):
       try register(device, topic, token, isOwn: isOwn, &plan)
     case .unregistered(let device, let topic, let token, let at):
@@ -141,8 +137,7 @@ extension JournalFile {
         [device.stored, topic.stored, token.stored])
       try unsubscribe(device, topic)
       try retire(token, topic, at, &plan)
-    case .granted(let own):
-      try grant(own)
+    case .granted(let own): try grant(own)
     case .released(let own):
       try connection.execute(
         "DELETE FROM aliases WHERE token = ? AND device = ? AND topic = ?",
@@ -150,10 +145,8 @@ extension JournalFile {
     case .forgotten(let device):
       try connection.execute("DELETE FROM devices WHERE id = ?", [device.stored])
       try connection.execute("DELETE FROM budgets WHERE device = ?", [device.stored])
-    case .subscribed(let device, let topic, let channel):
-      try subscribe(device, topic, channel)
-    case .unsubscribed(let device, let topic, let channel):
-      try unsubscribe(device, topic, channel)
+    case .subscribed(let device, let topic, let channel): try subscribe(device, topic, channel)
+    case .unsubscribed(let device, let topic, let channel): try unsubscribe(device, topic, channel)
     case .spent(let device, let topic, let app, let all):
       try setBudget(of: device, topic, app)
       try connection.execute(
@@ -169,9 +162,7 @@ extension JournalFile {
   }
 
   /// A budget of 0 has no row.
-  func setBudget(
-    of device: DeviceID, _ topic: Topic, _ budget: RateLimit.State
-  ) throws {
+  func setBudget(of device: DeviceID, _ topic: Topic, _ budget: RateLimit.State) throws {
     guard budget != RateLimit.State() else {
       return try connection.execute(
         "DELETE FROM budgets WHERE device = ? AND topic = ?", [device.stored, topic.stored])

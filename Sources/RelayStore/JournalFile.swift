@@ -14,9 +14,7 @@ final class JournalFile: Sendable {
   /// Opens an existing journal and rejects other files. Repairs the write-ahead log (`rewriteLog`)
   /// and moves it into the file; if a reader prevents that, it is an error only `afterFailure`.
   init(existing path: String, afterFailure: Bool) throws(StoreError) {
-    guard try Schema.check(path: path) else {
-      throw .missing(path: path)
-    }
+    guard try Schema.check(path: path) else { throw .missing(path: path) }
     self.path = path
     do {
       try DatabaseFiles.rewriteLog(of: path)
@@ -112,9 +110,7 @@ final class JournalFile: Sendable {
   func replay(_ item: (RestoredRecord) -> Void, progress: (Int, Int) -> Void) throws {
     try connection.read {
       var topics = TopicCache()
-      func read(
-        _ what: String, _ sql: String, _ record: (SQLiteRow) -> RestoredRecord?
-      ) throws {
+      func read(_ what: String, _ sql: String, _ record: (SQLiteRow) -> RestoredRecord?) throws {
         try connection.query(sql) { row in
           guard let record = record(row) else { throw damage(what) }
           item(record)
@@ -177,8 +173,7 @@ final class JournalFile: Sendable {
   }
 
   private func replayNotifications(
-    _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void,
-    _ progress: (Int, Int) -> Void
+    _ topics: inout TopicCache, _ item: (RestoredRecord) -> Void, _ progress: (Int, Int) -> Void
   ) throws {
     var done = 0
     var total: Int?
@@ -189,8 +184,7 @@ final class JournalFile: Sendable {
         let record = row.withBytes(
           1, { RecordCodec.decode($0, sequence: sequence, topics: &topics) })
       else { throw damage("notification \(sequence) fails its checksum") }
-      item(
-        .notification(record.notification, sequence: sequence, acceptedAt: record.acceptedAt))
+      item(.notification(record.notification, sequence: sequence, acceptedAt: record.acceptedAt))
       done += 1
       guard done % 16_384 == 0, ContinuousClock.now >= next else { return }
       next = ContinuousClock.now + .seconds(1)
@@ -242,9 +236,7 @@ final class JournalFile: Sendable {
     row.withBytes(column) { DeviceToken(bytes: $0) }
   }
 
-  private func topic(
-    _ row: SQLiteRow, _ column: Int, _ topics: inout TopicCache
-  ) -> Topic? {
+  private func topic(_ row: SQLiteRow, _ column: Int, _ topics: inout TopicCache) -> Topic? {
     row.withBytes(column) { topics.topic($0) }
   }
 
@@ -283,8 +275,7 @@ extension JournalFile {
     try connection.write {
       // So that the next start does not apply it again.
       try connection.execute(
-        "UPDATE meta SET value = value + ? WHERE key = 'time'",
-        [interval.milliseconds.stored])
+        "UPDATE meta SET value = value + ? WHERE key = 'time'", [interval.milliseconds.stored])
       try connection.execute(
         "UPDATE silent_policy SET since = since + ?", [interval.milliseconds.stored])
     }
@@ -323,9 +314,7 @@ extension JournalFile {
     return clock
   }
 
-  private func write(
-    _ clock: RefillClock, _ policy: SilentPolicy, _ scope: String
-  ) throws {
+  private func write(_ clock: RefillClock, _ policy: SilentPolicy, _ scope: String) throws {
     try connection.execute(
       "INSERT OR REPLACE INTO silent_policy VALUES (?, ?, ?, ?, ?)",
       [

@@ -106,9 +106,7 @@ enum RecordCodec {
   }
 
   @inline(__always)
-  private static func number(
-    _ bytes: Span<UInt8>, at position: Int, byteCount: Int = 8
-  ) -> UInt64 {
+  private static func number(_ bytes: Span<UInt8>, at position: Int, byteCount: Int = 8) -> UInt64 {
     var value: UInt64 = 0
     for index in 0..<byteCount {
       value |= UInt64(bytes[position &+ index]) &<< UInt64(index &* 8)

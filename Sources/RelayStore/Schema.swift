@@ -152,9 +152,7 @@ enum Schema {
   }
 
   /// Copies a journal of an earlier version before its migration and returns the copy's path.
-  static func backUpEarlierVersion(
-    _ connection: SQLiteConnection, path: String
-  ) throws -> String? {
+  static func backUpEarlierVersion(_ connection: SQLiteConnection, path: String) throws -> String? {
     let found = try version(of: connection)
     guard found > 0, found < steps.count else { return nil }
     let name = "\(path).version-\(found)"

@@ -55,12 +55,9 @@ extension StoreError: CustomStringConvertible {
     case .neverServed(let path):
       "\(path) was not used by a relay of this version yet; start one on it with 'pushrelay serve "
         + "--store sqlite --state DIRECTORY', end it, and try again"
-    case .exists(let path):
-      "\(path) exists already and is not overwritten; choose another name"
-    case .stopped:
-      "the journal was stopped"
-    case .fault:
-      "a fault was asked for"
+    case .exists(let path): "\(path) exists already and is not overwritten; choose another name"
+    case .stopped: "the journal was stopped"
+    case .fault: "a fault was asked for"
     case .unreachable(let servers, let reason):
       "no answer from \(servers.joined(separator: ", ")) (\(reason)); see that nats-server runs "
         + "there and that --nats names it"
@@ -68,8 +65,7 @@ extension StoreError: CustomStringConvertible {
     case .engineTooOld(let server, let level):
       "\(server) is too old: its JetStream has API level \(level), that of nats-server 2.12 is 2 "
         + "and the oldest that will do; run a newer nats-server"
-    case .engineRefuses(let reason):
-      "the engine cannot keep the journal: \(reason)"
+    case .engineRefuses(let reason): "the engine cannot keep the journal: \(reason)"
     case .otherForm(let name, let found, let known):
       "\(name) has form \(found), this version of the relay knows form \(known), and nothing was "
         + "written: start the version that wrote it; to change versions, end all nodes, run its "

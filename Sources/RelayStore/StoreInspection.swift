@@ -46,9 +46,7 @@ package enum StoreInspection {
     return report
   }
 
-  private static func examine(
-    _ connection: SQLiteConnection, _ report: inout CheckReport
-  ) throws {
+  private static func examine(_ connection: SQLiteConnection, _ report: inout CheckReport) throws {
     try connection.query("PRAGMA integrity_check(\(problemLimit))") { row in
       if let words = row.text(0), words != "ok" { report.problems.append(words) }
     }

@@ -121,8 +121,7 @@ struct Writer: Sendable {
   @discardableResult mutating func commit(everything: Bool = false) -> Bool {
     isCommitScheduled = false
     let now = DispatchTime.now().uptimeNanoseconds
-    let batch = backlog.popBatch(
-      limit: configuration.maximumBatch, everything: everything, at: now)
+    let batch = backlog.popBatch(limit: configuration.maximumBatch, everything: everything, at: now)
     var isWritten = true
     if !batch.isEmpty || owes && (everything || owedAt <= now) {
       isWritten = write(batch, at: now)
@@ -204,8 +203,7 @@ struct Writer: Sendable {
   /// Otherwise the connection stays: it knows the log's valid end and overwrites the rest.
   mutating func closeFile(after error: any Error, at now: UInt64) {
     switch (error as? SQLiteError)?.code {
-    case nil, .corrupt, .notADatabase, .cannotOpen, .misuse:
-      closeFile()
+    case nil, .corrupt, .notADatabase, .cannotOpen, .misuse: closeFile()
     default:
       if now &- workedAt > Self.reopenNanoseconds { closeFile() }
     }

@@ -101,9 +101,7 @@ package final class SQLiteConnection: @unchecked Sendable {
   }
 
   /// The first column of the first row; nil without a row or an integer.
-  package func integer(
-    _ sql: String, _ values: [SQLiteValue] = []
-  ) throws -> Int64? {
+  package func integer(_ sql: String, _ values: [SQLiteValue] = []) throws -> Int64? {
     try withStatement(sql) { statement in
       try statement.bind(values)
       return try statement.step() ? statement.row.integer(0) : nil

@@ -27,7 +27,6 @@ package struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
 
   init(_ result: Int32, _ handle: OpaquePointer?) {
     code = Code(result)
-    description =
-      String(cString: handle.map { sqlite3_errmsg($0) } ?? sqlite3_errstr(result))
+    description = String(cString: handle.map { sqlite3_errmsg($0) } ?? sqlite3_errstr(result))
   }
 }

@@ -119,15 +119,12 @@ package final class TLSContext: @unchecked Sendable {
 
   private func believe(_ trust: TLSTrust) throws(TLSError) {
     switch trust {
-    case .insecure:
-      break
-    case .system:
-      try believeSystem()
+    case .insecure: break
+    case .system: try believeSystem()
     case .systemAnd(let pem):
       try believeSystem()
       try believe(authorities: pem)
-    case .authorities(let pem):
-      try believe(authorities: pem)
+    case .authorities(let pem): try believe(authorities: pem)
     }
   }
 

@@ -135,10 +135,8 @@ package struct TLSSession: ~Copyable {
       _ = SSL_shutdown(session)
       ErrorQueue.clear()
       phase = .closed
-    case .handshaking:
-      phase = .closed
-    case .closed, .failed:
-      break
+    case .handshaking: phase = .closed
+    case .closed, .failed: break
     }
   }
 
@@ -197,8 +195,7 @@ package struct TLSSession: ~Copyable {
       return .alertReceived(code: code, text: text)
     }
     if entry.isFromSSL, entry.reason == SSL_R_CERTIFICATE_VERIFY_FAILED {
-      return .certificateRejected(
-        reason: TLSPeer.verificationText(SSL_get_verify_result(session)))
+      return .certificateRejected(reason: TLSPeer.verificationText(SSL_get_verify_result(session)))
     }
     return duringHandshake ? .handshakeFailed(entry.text) : .connectionFailed(entry.text)
   }
@@ -219,9 +216,7 @@ package struct TLSSession: ~Copyable {
     return (session, buffers)
   }
 
-  private static func free(
-    _ session: OpaquePointer, _ buffers: UnsafeMutablePointer<BufferBIO>
-  ) {
+  private static func free(_ session: OpaquePointer, _ buffers: UnsafeMutablePointer<BufferBIO>) {
     SSL_free(session)
     buffers.deinitialize(count: 1)
     buffers.deallocate()

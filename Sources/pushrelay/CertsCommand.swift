@@ -26,8 +26,7 @@ struct CertsCommand: AsyncParsableCommand {
       abstract: "The CA and the server's certificate.",
       discussion: "Example: pushrelay certs server --name relay.example.org")
 
-    @Option(
-      help: "Another host name or IP address that the relay is reached by; repeatable.")
+    @Option(help: "Another host name or IP address that the relay is reached by; repeatable.")
     var name: [String] = []
 
     @Flag(help: "Apple's host names too, for programs that have them (docs/UNMODIFIED.md).")

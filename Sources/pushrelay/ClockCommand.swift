@@ -45,8 +45,7 @@ struct ClockCommand: AsyncParsableCommand {
     // A list that takes all, so that -5m too gets an error about lengths of time.
     @Argument(
       parsing: .allUnrecognized,
-      help: ArgumentHelp(
-        "A length of time such as 90s, 1h30m or 30d; or next.", valueName: "time"))
+      help: ArgumentHelp("A length of time such as 90s, 1h30m or 30d; or next.", valueName: "time"))
     var times: [String]
     private var time: String { times.first ?? "" }
     @OptionGroup var common: AdminOptions
@@ -60,8 +59,7 @@ struct ClockCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let body =
-        try time == "next" ? JSONText.bytes(["next": true]) : JSONText.bytes(["by": time])
+      let body = try time == "next" ? JSONText.bytes(["next": true]) : JSONText.bytes(["by": time])
       try await common.show(.POST, "/v1/clock/advance", body: body) { (advance: ClockAdvance) in
         Console.say(Instant(milliseconds: advance.now).iso8601)
         for (what, count) in advance.fired.sorted(by: { $0.key < $1.key }) {

@@ -52,9 +52,7 @@ struct ControlClient {
 
   /// Makes a request and returns the answer's body; throws a refusal as `CommandError` in the
   /// relay's words.
-  func call(
-    _ method: HTTPMethod, _ path: String, body: [UInt8] = []
-  ) async throws -> [UInt8] {
+  func call(_ method: HTTPMethod, _ path: String, body: [UInt8] = []) async throws -> [UInt8] {
     let (status, answer) = try await exchange(method, path, body: body)
     try Self.check(status, answer)
     Self.say(lacking: answer)

@@ -48,34 +48,15 @@ struct DemoCommand: AsyncParsableCommand {
     configuration.clock = .virtual
     // Its time is no other relay's, whose journal may be in this directory.
     configuration.store = .memory
-    let (pages, isAdministered) = AsyncStream.makeStream(of: RelayConfiguration.Endpoint?.self)
-    let (addresses, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
     let (life, onLife) = AsyncStream.makeStream(of: DeliveryEvent.self)
-    var logger = Logger(label: "pushrelay") { StreamLogHandler.standardError(label: $0) }
-    logger.logLevel = .warning
-    let relay = try Relay(
-      configuration: configuration, logger: logger, onLife: { onLife.yield($0) },
-      onReady: { isReady.yield($0) })
-    ReadyFile.removeStale(state)
-    let story = Work { [configuration, logger] in
-      guard let addresses = await addresses.first(where: { _ in true }),
-        let page = await pages.first(where: { _ in true }), let clock = relay.virtualClock
-      else { return }
-      try await ReadyFile(configuration, addresses, admin: page).keep(in: state, logger) {
-        let story = try await DemoStory(
-          state: state, addresses: addresses, clock: clock, life: life)
-        try await tell(story, page)
-      }
+    let own = try OwnRelay(configuration, .own(.warning), onLife: { onLife.yield($0) })
+    let story = own.work { _, addresses, page in
+      guard let clock = own.relay.virtualClock else { return }
+      let story = try await DemoStory(
+        state: state, addresses: addresses, clock: clock, life: life)
+      try await tell(story, page)
     }
-    let cockpit = Cockpit(
-      relay: relay, configuration: configuration, logger: logger,
-      onReady: { isAdministered.yield($0) })
-    try await Services.run([
-      .leading(relay), .init(service: cockpit),
-      .init(
-        service: story, successTerminationBehavior: .gracefullyShutdownGroup,
-        failureTerminationBehavior: .gracefullyShutdownGroup),
-    ])
+    try await Services.run([.leading(own.relay), .init(service: own.cockpit), .ending(story)])
   }
 
   private func tell(_ story: DemoStory, _ page: RelayConfiguration.Endpoint?) async throws {

@@ -29,8 +29,7 @@ struct DemoStory {
   private static let habits = DeviceListener.Habits(followsClock: true, outcome: .newData)
 
   init(
-    state: String, addresses: Relay.Addresses, clock: VirtualClock,
-    life: AsyncStream<DeliveryEvent>
+    state: String, addresses: Relay.Addresses, clock: VirtualClock, life: AsyncStream<DeliveryEvent>
   ) async throws {
     self.clock = clock
     self.addresses = addresses
@@ -197,8 +196,7 @@ struct DemoStory {
     switch event.step {
     case .storedPower(.some(let until), let limit):
       "held until \(until.described(at: event.at)) by \(limit.name)"
-    case .discarded(.replaced(let id)):
-      "replaced by \(names[id] ?? "a newer one")"
+    case .discarded(.replaced(let id)): "replaced by \(names[id] ?? "a newer one")"
     case .received, .restored, .sent, .storedOffline, .storedPower(until: nil, _), .discarded,
       .delivered, .outcome, .decided, .faulted:
       event.step.description

@@ -100,8 +100,7 @@ struct DeviceCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Bring your own device token, for one device with one topic.",
-      valueName: "hex"))
+      "Bring your own device token, for one device with one topic.", valueName: "hex"))
   var token: String?
 
   @Option(help: "The service that the apps are built for: sandbox or production (default: both).")

@@ -29,9 +29,7 @@ struct InspectCommand: AsyncParsableCommand {
   @Option(help: "The device's secret (default: from the state directory).")
   var secret: String?
 
-  @Option(
-    name: .customLong("device"),
-    help: RelayConfiguration.Endpoint.help("device", port: 5223))
+  @Option(name: .customLong("device"), help: RelayConfiguration.Endpoint.help("device", port: 5223))
   var listener: RelayConfiguration.Endpoint?
 
   @Flag(help: "Print the relay's answer as JSON.")
@@ -128,8 +126,7 @@ struct InspectCommand: AsyncParsableCommand {
 
   private static func text(_ slot: DeviceStatus.Slot?, _ now: Instant) -> String {
     guard let slot else { return "empty" }
-    var text =
-      "\(slot.id), accepted \(Instant(milliseconds: slot.acceptedAt).described(at: now))"
+    var text = "\(slot.id), accepted \(Instant(milliseconds: slot.acceptedAt).described(at: now))"
     if let end = slot.expiresAt {
       text += ", expires \(Instant(milliseconds: end).described(at: now))"
     }

@@ -27,8 +27,7 @@ struct KeyCommand: AsyncParsableCommand {
     @Option(
       name: [.customLong("topic"), .customLong("topics")],
       help: ArgumentHelp(
-        "Only for this topic; repeatable (default: all topics of the team).",
-        valueName: "topic"))
+        "Only for this topic; repeatable (default: all topics of the team).", valueName: "topic"))
     var topics: [String] = []
 
     @Option(help: "Only for this environment: sandbox or production (default: both).")
@@ -53,9 +52,7 @@ struct KeyCommand: AsyncParsableCommand {
     ]
   }
 
-  private static func say(
-    _ entry: ProviderKeyDirectory.Entry, file: String, json: Bool
-  ) throws {
+  private static func say(_ entry: ProviderKeyDirectory.Entry, file: String, json: Bool) throws {
     if json { return try Console.say(object: object(entry, file: file)) }
     Console.say(table: [
       ["key", entry.keyID], ["team", entry.teamID],

@@ -67,8 +67,7 @@ struct LightFleet: Sendable {
     let stream = try await api.openStream(of: member.identity)
     counters.listening.add(1, ordering: .relaxed)
     defer { counters.listening.subtract(1, ordering: .relaxed) }
-    var listener = DeviceListener(
-      stream, .init(followsClock: true, acknowledges: !command.noAck))
+    var listener = DeviceListener(stream, .init(followsClock: true, acknowledges: !command.noAck))
     while let line = try await listener.next() {
       if case .notification = line { counters.notifications.add(1, ordering: .relaxed) }
     }

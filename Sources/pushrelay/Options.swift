@@ -40,8 +40,7 @@ struct ConnectionOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Certificates to trust, in PEM (default: ca.pem in the state directory).",
-      valueName: "file"))
+      "Certificates to trust, in PEM (default: ca.pem in the state directory).", valueName: "file"))
   var ca: String?
 
   /// A listener, and whether it speaks without TLS.
@@ -92,8 +91,7 @@ struct ConnectionOptions: ParsableArguments {
       place.isPlaintext
       ? .plaintext
       : .tls(
-        try TLSContext.client(
-          trust: try trust(), identity: identity, applicationProtocols: ["h2"]),
+        try TLSContext.client(trust: try trust(), identity: identity, applicationProtocols: ["h2"]),
         serverName: insecure ? nil : address.host)
     return try await RelayClient.connect(
       host: address.host, port: address.port, security: security, options: options,

@@ -227,8 +227,7 @@ struct PhonePlayer: Sendable {
       if command.json {
         Console.say(verdict.json)
       } else {
-        Console.say(
-          "\(verdict.isPassed ? "passed" : "FAILED")  \(verdict.says): \(verdict.found)")
+        Console.say("\(verdict.isPassed ? "passed" : "FAILED")  \(verdict.says): \(verdict.found)")
       }
     }
     for says in unjudged { Console.log("not judged, only the relay sees it: \(says)") }

@@ -194,9 +194,7 @@ extension ReplayCommand {
     Console.say(table: timers.map { ["timer", $0.at.iso8601, $0.what] })
   }
 
-  private func show(
-    _ reader: RecordingReader, other name: String
-  ) throws {
+  private func show(_ reader: RecordingReader, other name: String) throws {
     let other: SilentPolicy
     do throws(SilentPolicyError) {
       other = try SilentPolicy(text: name)

@@ -64,33 +64,13 @@ struct RunCommand: AsyncParsableCommand {
     let configuration = try await settings(state ?? ephemeral)
     // From here on no signal ends this process: the program does.
     let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint, .sighup, .sigquit)
-    var logger = Logger(label: "pushrelay") { StreamLogHandler.standardError(label: $0) }
-    logger.logLevel = .warning
-    let (addresses, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
-    let (admins, isAdministered) = AsyncStream.makeStream(of: RelayConfiguration.Endpoint?.self)
     let (endings, hasEnded) = AsyncStream.makeStream(of: ExitCode.self)
-    let relay = try Relay(
-      configuration: configuration, logger: logger, onReady: { isReady.yield($0) })
-    ReadyFile.removeStale(configuration.state)
-    let cockpit = Cockpit(
-      relay: relay, configuration: configuration, logger: logger,
-      onReady: { isAdministered.yield($0) })
-    let program = Work { [logger] in
-      guard let addresses = await addresses.first(where: { _ in true }),
-        let admin = await admins.first(where: { _ in true })
-      else { return }
-      let ready = ReadyFile(configuration, addresses, admin: admin)
-      try await ready.keep(in: configuration.state, logger) {
-        hasEnded.yield(try await play(try variables(ready, configuration), signals))
-      }
+    let own = try OwnRelay(configuration, .own(.warning))
+    let program = own.work { ready, _, _ in
+      hasEnded.yield(try await play(try variables(ready, configuration), signals))
     }
     try await Services.run(
-      [
-        .leading(relay), .init(service: cockpit),
-        .init(
-          service: program, successTerminationBehavior: .gracefullyShutdownGroup,
-          failureTerminationBehavior: .gracefullyShutdownGroup),
-      ], endedBy: [])
+      [.leading(own.relay), .init(service: own.cockpit), .ending(program)], endedBy: [])
     hasEnded.finish()
     throw await endings.first { _ in true } ?? ExitCode.failure
   }

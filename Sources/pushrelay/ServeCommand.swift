@@ -101,42 +101,24 @@ struct ServeCommand: AsyncParsableCommand {
 
   func run() async throws {
     let configuration = try await read()
-    var logger = Logger(label: "pushrelay") { StreamLogHandler.standardError(label: $0) }
     guard let level = Logger.Level(rawValue: configuration.logLevel) else {
       throw CommandError(
         "logLevel must be one of \(Logger.Level.allCases.map(\.rawValue).joined(separator: ", "))")
     }
-    logger.logLevel = level
-    ReadyFile.removeStale(configuration.state)
+    let logger = Logger.own(level)
     var onLife: (@Sendable (DeliveryEvent) -> Void)?
-    if level <= .debug { onLife = { [logger] event in Self.log(event, to: logger) } }
+    if level <= .debug { onLife = { event in Self.log(event, to: logger) } }
     let hosted = try phones.map { try HostedPhones($0, configuration) }
-    let (addresses, isReady) = AsyncStream.makeStream(of: Relay.Addresses.self)
-    let (admins, isAdministered) = AsyncStream.makeStream(of: RelayConfiguration.Endpoint?.self)
-    let relay = try Relay(
-      configuration: configuration, logger: logger, onLife: onLife,
-      onReady: {
-        isReady.yield($0)
-        hosted?.relayIsReady($0)
-      })
-    try await relay.checkEndpoints()
-    let cockpit = Cockpit(
-      relay: relay, configuration: configuration, logger: logger,
-      onReady: { isAdministered.yield($0) })
-    let ready = Work { [logger] in
-      // Once the relay listens and its admin socket exists or has failed.
-      guard let addresses = await addresses.first(where: { _ in true }),
-        let admin = await admins.first(where: { _ in true })
-      else { return }
-      let file = ReadyFile(configuration, addresses, admin: admin)
-      try await file.keep(in: configuration.state, logger) {
-        Console.say(Self.line(addresses) + (admin.map { " admin=\($0)" } ?? ""))
-        let token = Cockpit.tokenPath(state: configuration.state)
-        if let page = file.admin, let token = try? AdminToken.read(token) {
-          Console.show("The page: \(page)/#token=\(token)")
-        }
-        try await gracefulShutdown()
+    let own = try OwnRelay(
+      configuration, logger, onLife: onLife, onReady: { hosted?.relayIsReady($0) })
+    try await own.relay.checkEndpoints()
+    let ready = own.work { file, addresses, admin in
+      Console.say(Self.line(addresses) + (admin.map { " admin=\($0)" } ?? ""))
+      let token = Cockpit.tokenPath(state: configuration.state)
+      if let page = file.admin, let token = try? AdminToken.read(token) {
+        Console.show("The page: \(page)/#token=\(token)")
       }
+      try await gracefulShutdown()
     }
     let phones = hosted.map { hosted in
       ServiceGroupConfiguration.ServiceConfiguration(
@@ -145,9 +127,9 @@ struct ServeCommand: AsyncParsableCommand {
     // The last is told first to end: the file is gone before the relay is.
     try await Services.run(
       [
-        .leading(relay),
-        .init(service: PolicyReloading(relay: relay, command: self, logger: logger)),
-        .init(service: cockpit),
+        .leading(own.relay),
+        .init(service: PolicyReloading(relay: own.relay, command: self, logger: logger)),
+        .init(service: own.cockpit),
       ] + [phones].compactMap(\.self) + [.init(service: ready)])
   }
 
@@ -159,11 +141,9 @@ struct ServeCommand: AsyncParsableCommand {
     let texts = [
       "state": state, "profile": profile, "provider": provider, "device": device, "store": store,
       "auth": auth, "policy": policy, "logLevel": logLevel, "clock": clock, "at": at,
-      "admin": admin,
-      "record": record, "recordPayloads": recordPayloads, "legacy": legacy, "feedback": feedback,
-      "proxy": proxy,
-      "channels": channels,
-      "redact": redact, "node": node, "natsMonitor": natsMonitor,
+      "admin": admin, "record": record, "recordPayloads": recordPayloads, "legacy": legacy,
+      "feedback": feedback, "proxy": proxy, "channels": channels, "redact": redact, "node": node,
+      "natsMonitor": natsMonitor,
     ].merging(engine.texts) { $1 }
     var contents = texts.compactMapValues { $0.map { ConfigContent.string($0) } }
     contents["keepRequests"] = keepRequests.map { .int($0) }

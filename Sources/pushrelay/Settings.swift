@@ -9,8 +9,7 @@ extension RelayConfiguration {
   init(flags: [String: ConfigContent], file config: String?) async throws {
     let values = flags.map { (AbsoluteConfigKey([$0]), ConfigValue($1, isSecret: false)) }
     var providers: [any ConfigProvider] = [
-      InMemoryProvider(
-        name: "flags", values: Dictionary(uniqueKeysWithValues: values)),
+      InMemoryProvider(name: "flags", values: Dictionary(uniqueKeysWithValues: values)),
       EnvironmentVariablesProvider().prefixKeys(with: "pushrelay"),
     ]
     let file = try config.map { try PrivateFile.read($0, else: "--config names a JSON file") }

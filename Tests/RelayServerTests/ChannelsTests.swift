@@ -164,9 +164,9 @@ import Testing
       #expect(try await scene.broadcast(on: channel).status == 200)
       let next = try #require(try await Self.next(&lines))
       #expect(next.number > (got?.number ?? .max))
-      try await scene.devices.unsubscribe(Self.app, from: channel, of: identity)
+      try await scene.devices.subscribe(Self.app, to: channel, isOn: false, of: identity)
       let error = await #expect(throws: ClientError.self) {
-        try await scene.devices.unsubscribe(Self.app, from: channel, of: identity)
+        try await scene.devices.subscribe(Self.app, to: channel, isOn: false, of: identity)
       }
       #expect(error?.description.contains("UnknownChannel") == true)
       let gone = try await scene.channels("DELETE", [("apns-channel-id", channel)])

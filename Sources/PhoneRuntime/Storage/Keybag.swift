@@ -100,8 +100,7 @@ extension Keybag {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     do {
-      let content = Content(
-        deviceKey: Data(deviceKey.bytes), complete: wrapped, check: Data(check))
+      let content = Content(deviceKey: Data(deviceKey.bytes), complete: wrapped, check: Data(check))
       return Array(try encoder.encode(content)) + [UInt8(ascii: "\n")]
     } catch {
       throw .keys(problem: "\(error)")

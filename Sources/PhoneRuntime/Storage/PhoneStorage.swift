@@ -105,9 +105,7 @@ package struct PhoneStorage: Sendable {
   // MARK: Transfers
 
   /// The path for a transfer's bytes: `transfers/NUMBER-NAME`.
-  package func transferFile(
-    number: UInt64, name: String
-  ) throws(PhoneStorageError) -> String {
+  package func transferFile(number: UInt64, name: String) throws(PhoneStorageError) -> String {
     let folder = directory + "/transfers"
     try PhoneFiles.makePrivateDirectory(folder)
     let safe = name.unicodeScalars.map { scalar -> Character in
@@ -181,9 +179,7 @@ extension PhoneStorage {
       throw .damaged(
         path: path, problem: "is not there", advice: "give the path of an app's archive")
     }
-    guard SealedFile.isOne(bytes, .archive) else {
-      return (nil, try decode(bytes, path: path))
-    }
+    guard SealedFile.isOne(bytes, .archive) else { return (nil, try decode(bytes, path: path)) }
     let keybagPath = keybagPath ?? Self.keybagPath(besideArchive: path)
     guard let keybagBytes = try PhoneFiles.read(keybagPath) else {
       throw .damaged(
@@ -205,8 +201,7 @@ extension PhoneStorage {
   private static func open(
     _ bytes: [UInt8], under key: SymmetricKey, path: String
   ) throws(PhoneStorageError) -> (app: String?, archive: StateArchive) {
-    let opened = try SealedFile.open(
-      bytes, .archive, under: key, path: path, advice: archiveAdvice)
+    let opened = try SealedFile.open(bytes, .archive, under: key, path: path, advice: archiveAdvice)
     return (opened.name, try decode(opened.content, path: path))
   }
 

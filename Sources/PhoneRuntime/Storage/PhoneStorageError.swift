@@ -31,8 +31,7 @@ package enum PhoneStorageError: Error, Equatable, Sendable, CustomStringConverti
       "the state of \(app) is not kept, the last one stays: \(problem)"
     case .unusable(let path, let reason):
       "\(path): \(reason); check that there is space and that this user may read and write it"
-    case .damaged(let path, let problem, let advice):
-      "\(path) \(problem); \(advice)"
+    case .damaged(let path, let problem, let advice): "\(path) \(problem); \(advice)"
     case .keys(let problem):
       "the phone's keys cannot be used: \(problem); try again, and report it if it stays so"
     case .outdated(let path):

@@ -44,9 +44,7 @@ enum SealedFile {
     guard isOne(bytes, kind), bytes.count >= start + 2 else {
       throw damaged("is not what its name says: \(kind.rawValue) is not at its beginning")
     }
-    guard bytes[start] == format else {
-      throw .unknownFormat(path: path, found: Int(bytes[start]))
-    }
+    guard bytes[start] == format else { throw .unknownFormat(path: path, found: Int(bytes[start])) }
     let end = start + 2 + Int(bytes[start + 1])
     guard bytes.count >= end, let name = String(validating: bytes[start + 2..<end], as: UTF8.self)
     else { throw damaged("ends too early, or has no name in it") }
@@ -60,9 +58,7 @@ enum SealedFile {
     return (name, content)
   }
 
-  private static func header(
-    _ kind: Kind, _ name: String
-  ) throws(PhoneStorageError) -> [UInt8] {
+  private static func header(_ kind: Kind, _ name: String) throws(PhoneStorageError) -> [UInt8] {
     guard let length = UInt8(exactly: name.utf8.count) else { throw .name(name) }
     return Array(kind.rawValue.utf8) + [format, length] + Array(name.utf8)
   }

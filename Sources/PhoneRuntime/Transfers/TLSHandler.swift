@@ -14,9 +14,7 @@ final class TLSHandler: ChannelDuplexHandler {
   private let limit: TimeAmount
   private var deadline: Scheduled<Void>?
 
-  init(
-    _ session: consuming TLSSession, ready: EventLoopPromise<Void>, within limit: TimeAmount
-  ) {
+  init(_ session: consuming TLSSession, ready: EventLoopPromise<Void>, within limit: TimeAmount) {
     self.session = consume session
     self.ready = ready
     self.limit = limit
@@ -96,9 +94,7 @@ final class TLSHandler: ChannelDuplexHandler {
 
   // MARK: To the other side
 
-  func write(
-    context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?
-  ) {
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     var plaintext = unwrapOutboundIn(data)
     var output = ByteBuffer()
     do {

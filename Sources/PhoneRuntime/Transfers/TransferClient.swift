@@ -22,9 +22,7 @@ package final class TransferClient: Sendable {
   private let turnstile: AsyncSemaphore
 
   /// Connects on demand. A cancelled transfer closes its connection.
-  package init(
-    _ options: TransferOptions = TransferOptions()
-  ) throws(TransferClientError) {
+  package init(_ options: TransferOptions = TransferOptions()) throws(TransferClientError) {
     self.options = options
     turnstile = AsyncSemaphore(options.transfersAtOnce)
     var trust = TLSTrust.system
@@ -35,8 +33,7 @@ package final class TransferClient: Sendable {
       trust = .systemAnd(pem: Array(pem))
     }
     do {
-      tls = try TLSContext.client(
-        trust: trust, identity: nil, applicationProtocols: ["http/1.1"])
+      tls = try TLSContext.client(trust: trust, identity: nil, applicationProtocols: ["http/1.1"])
     } catch {
       throw .trustRoots(options.trustRoots ?? "the system's list", "\(error)")
     }
@@ -240,9 +237,7 @@ extension TransferClient {
     }
   }
 
-  private func request(
-    to url: String, _ method: HTTPMethod
-  ) throws(TransferError) -> HTTPRequest {
+  private func request(to url: String, _ method: HTTPMethod) throws(TransferError) -> HTTPRequest {
     let address: WebAddress
     do {
       address = try WebAddress(url)

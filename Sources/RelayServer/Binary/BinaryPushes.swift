@@ -119,8 +119,7 @@ final class BinaryPushes {
         let row = refusal.problem.row
         let runner = handler.runner
         runner.history.refused(
-          row.rejection, uniqueID, .frame(refusal.problem), from: handler.peerText,
-          at: runner.now)
+          row.rejection, uniqueID, .frame(refusal.problem), from: handler.peerText, at: runner.now)
         runner.answers.answered(.rejected(row.rejection), after: .zero)
         return handler.end(saying: ending.packet)
       case .end(let ending): return handler.end(saying: ending.packet)
@@ -174,8 +173,7 @@ final class BinaryPushes {
       let notification = try head.notification(
         topic: topic, body: request.payload, uniqueID: uniqueID,
         isStrict: runner.settings.configuration.strict, at: now, warnings: &warnings)
-      keep(
-        .push(notification, warnings: warnings), bodyBytes: notification.payload.count, handler)
+      keep(.push(notification, warnings: warnings), bodyBytes: notification.payload.count, handler)
       if !warnings.isEmpty { runner.remember(PushNote(warnings), on: notification) }
       let address = handler.address(stream)
       guard runner.mayIntervene(notification) else {

@@ -72,8 +72,7 @@ final class FeedbackPages {
       switch result {
       case .success(let items) where items.count == Self.pageCount:
         pages.list(since: items[items.count - 1].position, reader, entitlement, handler)
-      case .success(let items):
-        pages.finish(at: items.last?.position ?? position, reader, handler)
+      case .success(let items): pages.finish(at: items.last?.position ?? position, reader, handler)
       case .failure(let error): pages.fail(error, handler)
       }
     }

@@ -71,8 +71,7 @@ extension ShardRunner {
 
   @inline(never)
   func intervene(
-    _ notification: Notification, _ stream: StreamID, on handler: ConnectionHandler,
-    at now: Instant
+    _ notification: Notification, _ stream: StreamID, on handler: ConnectionHandler, at now: Instant
   ) -> Intervention {
     if reserved(notification.token) == nil,
       let rule = faults.inForce?.hit(.connection, notification, at: now)
@@ -83,10 +82,8 @@ extension ShardRunner {
       case .reset, .blackhole:
         sufferSoon(action, handler)
         return .taken
-      case .goAway, .halfClose, .stall:
-        sufferSoon(action, handler)
-      case .answer, .delay, .drop, .duplicate, .failWrite:
-        break
+      case .goAway, .halfClose, .stall: sufferSoon(action, handler)
+      case .answer, .delay, .drop, .duplicate, .failWrite: break
       }
     }
     return intervene(notification, from: handler.address(stream), at: now)

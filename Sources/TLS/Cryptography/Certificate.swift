@@ -128,8 +128,7 @@ package struct Certificate: Sendable, Equatable {
     let count = ASN1_STRING_to_UTF8(&bytes, value)
     guard count >= 0, let bytes else { return nil }
     defer { pushrelay_OPENSSL_free(bytes) }
-    return String(
-      validating: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self)
+    return String(validating: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self)
   }
 
   static func bytes(_ value: UnsafePointer<ASN1_STRING>) -> [UInt8] {

@@ -27,9 +27,7 @@ package enum DER {
     element(.sequence, elements.joined())
   }
 
-  package static func bitString(
-    _ bytes: some Collection<UInt8>, unusedBits: UInt8 = 0
-  ) -> [UInt8] {
+  package static func bitString(_ bytes: some Collection<UInt8>, unusedBits: UInt8 = 0) -> [UInt8] {
     element(.bitString, [unusedBits] + bytes)
   }
 

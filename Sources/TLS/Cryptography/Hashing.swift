@@ -78,9 +78,7 @@ package struct SymmetricKey: Sendable, Equatable {
 
   /// Derives a key by PBKDF2 with HMAC and SHA-256 (RFC 8018, section 5.2); more rounds make
   /// guesses slower. Throws `library` when OpenSSL refuses, as it does zero rounds.
-  package init(
-    passphrase: [UInt8], salt: [UInt8], rounds: Int
-  ) throws(TLSError) {
+  package init(passphrase: [UInt8], salt: [UInt8], rounds: Int) throws(TLSError) {
     bytes = try Self.derive(passphrase, salt, rounds, length: Self.length)
   }
 

@@ -175,8 +175,7 @@ struct LoadCommand: AsyncParsableCommand {
         let request = request(index, to: roster.members[index % devices].token, at: due - start)
         group.addTask {
           let answer = try await client.push(request, providerToken: token)
-          await tally.answered(
-            answer, isSilent: isSilent(index), after: ContinuousClock.now - due)
+          await tally.answered(answer, isSilent: isSilent(index), after: ContinuousClock.now - due)
         }
       }
       try await group.waitForAll()

@@ -34,9 +34,7 @@ struct LoadPhone {
   }
 
   /// How many microseconds ago a push was due.
-  static func delay(
-    of notification: Notification, since start: ContinuousClock.Instant
-  ) -> Int {
+  static func delay(of notification: Notification, since start: ContinuousClock.Instant) -> Int {
     let now = Int((ContinuousClock.now - start) / .microseconds(1))
     return now - (sent(notification.payload) ?? now)
   }
