@@ -186,7 +186,7 @@ extension TransferRequest: ReadableObject {
     Field("breaksAt", \.breaksAt, in: 0...1_000_000_000_000),
   ]
 
-  private static func address(_ text: String, _ reader: Reader) throws(ScenarioError) -> String {
+  static func address(_ text: String, _ reader: Reader) throws(ScenarioError) -> String {
     do {
       return try WebAddress(text).text
     } catch {

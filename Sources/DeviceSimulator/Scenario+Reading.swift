@@ -25,6 +25,9 @@ extension Scenario: ReadableObject {
       scenario.length = try reader.duration()
       guard scenario.length <= 400 * TimeText.day else { throw reader.problem("the most is 400d") }
     }, Field("relay", \.relay), Field("link", \.link),
+    Field("tokensTo") { scenario, reader throws(ScenarioError) in
+      scenario.tokensTo = try TransferRequest.address(try reader.text(), reader)
+    },
     Field("phones", isRequired: true) { scenario, reader throws(ScenarioError) in
       var names: Set<String> = []
       for phone in try scenario.ending(reader).list() {

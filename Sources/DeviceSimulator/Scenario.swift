@@ -16,6 +16,8 @@ public struct Scenario: Sendable {
   package var isEndless = false
   var relay = RelayPlan()
   var link = LinkModel()
+  /// A URL, with a real relay: apps `POST` their tokens of Live Activities to it.
+  package internal(set) var tokensTo: String?
   package var phones: [PhonePlan] = []
   var events: [EventPlan] = []
   var expectations: [Expectation] = []

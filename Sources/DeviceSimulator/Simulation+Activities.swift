@@ -97,9 +97,9 @@ extension Simulation {
   }
 
   func words(_ refusal: ActivityRefusal, of app: Int32) -> String {
-    refusal.words(apps[Int(app)].name) { moment in
-      relay == nil ? moment.text(at: instant) : clock.text(moment)
-    } push: { name(of: $0) }
+    refusal.words(
+      apps[Int(app)].name, time: { relay == nil ? $0.text(at: instant) : clock.text($0) },
+      push: name(of:))
   }
 
   // MARK: Tokens and channels

@@ -92,7 +92,7 @@ struct PhonePlayer: Sendable {
     configuration.link = try command.link()
     configuration.passcode = command.passcode
     configuration.transferTrustRoots = command.transferCa
-    configuration.tokensTo = command.tokensTo
+    configuration.tokensTo = command.tokensTo ?? scenario.tokensTo
     if roster != nil {
       configuration.phonesPerConnection = Self.phonesPerConnection
       configuration.takesOrders = false

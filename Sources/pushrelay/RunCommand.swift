@@ -1,5 +1,4 @@
 import ArgumentParser
-import Cockpit
 import Configuration
 import FoundationEssentials
 import Logging

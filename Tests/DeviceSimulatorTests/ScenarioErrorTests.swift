@@ -34,9 +34,19 @@ import Testing
       "{\"title\": \"a\", \"seed\": -1}",
       "x.json:1: seed: a whole number from 0 to 9007199254740992 is wanted"
     ),
+    (
+      "{\"title\": \"a\", \"length\": \"1h\", \"tokensTo\": \"tokens\"}",
+      "x.json:1: tokensTo: an address that begins with http:// or https:// is wanted"
+    ),
   ])
   func filesThatAreNoScenarios(text: String, expected: String) {
     #expect(problem(text) == expected)
+  }
+
+  @Test func whereTokensGo() throws {
+    let text = #"{"title":"t","length":"1h","tokensTo":"http://[::1]:9/t","phones":[]}"#
+    let scenario = try Scenario(json: Array(text.utf8), file: "x.json")
+    #expect(scenario.tokensTo == "http://[::1]:9/t")
   }
 
   @Test(arguments: [
