@@ -83,15 +83,17 @@ package struct Cases<Whole: Sendable>: ExpressibleByDictionaryLiteral, Sendable 
     }
   }
 
-  private let rows: [UInt8: Row]
+  /// By number; nil for one that no case has.
+  private let rows: [Row?]
 
   package init(dictionaryLiteral rows: (UInt8, Row)...) {
-    self.rows = Dictionary(uniqueKeysWithValues: rows)
+    let byNumber = Dictionary(uniqueKeysWithValues: rows)
+    self.rows = (0...(byNumber.keys.max() ?? 0)).map { byNumber[$0] }
   }
 
   /// Reads the values of the case with this number.
   package func read(_ tag: UInt8, _ reader: inout ByteReader) throws(CodecError) -> Whole {
-    guard let row = rows[tag] else { throw reader.invalid(Whole.self) }
+    guard tag < rows.count, let row = rows[Int(tag)] else { throw reader.invalid(Whole.self) }
     return try row.read(&reader)
   }
 }
