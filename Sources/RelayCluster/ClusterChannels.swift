@@ -106,9 +106,10 @@ extension ClusterJournal {
     let changed = try await bucket.changed(.channel(number), tries: EngineBucket.hastyTries) {
       (found: ChannelPlace?) in
       var place = found ?? ChannelPlace(number: number)
-      make(&place)
+      if port.isLeaseHeld { make(&place) }
       return place == found ? nil : place
     }
+    guard port.isLeaseHeld else { throw .engineRefuses(reason: "this node's lease has run out") }
     return (changed.value ?? ChannelPlace(number: number)).written(at: changed.revision)
   }
 

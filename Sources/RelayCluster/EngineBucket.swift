@@ -60,8 +60,8 @@ struct EngineBucket: Sendable {
     else { return nil }
     var sight = Sight()
     if let revision {
-      guard let places = await channels(after: revision) else { return nil }
-      sight.settings.channels = places
+      guard let changed = await all(Self.channels, after: revision) else { return nil }
+      sight.settings.channels = Self.places(changed)
     }
     for message in messages where !message.body.isEmpty {
       guard let subject = message.headers["Nats-Subject"] else { continue }
@@ -113,24 +113,13 @@ struct EngineBucket: Sendable {
   // MARK: Channels
 
   func channels() async throws(StoreError) -> [ChannelPlace] {
-    try await EngineClient.patiently("it does not say which channels there are") {
-      await channels(after: 0)
-    }
+    Self.places(try await all(Self.channels))
   }
 
-  /// The places that were written behind a revision, in order; nil when no answer comes.
-  private func channels(after revision: UInt64) async -> [ChannelPlace]? {
-    var (places, last): ([ChannelPlace], UInt64) = ([], revision)
-    while true {
-      let question = EngineClient.next(Self.channels + "*", last + 1)
-      let more = await client.some(of: EngineStream.bucket, question, within: .seconds(1))
-      guard let more else { return nil }
-      guard !more.isEmpty else { return places }
-      for message in more {
-        last = message.sequence ?? last
-        let place: ChannelPlace? = Self.value(message.body)
-        if let place { places.append(place.written(at: last)) }
-      }
+  private static func places(_ messages: [NATSMessage]) -> [ChannelPlace] {
+    messages.compactMap { message in
+      let place: ChannelPlace? = value(message.body)
+      return place?.written(at: message.sequence ?? 0)
     }
   }
 
@@ -150,17 +139,30 @@ struct EngineBucket: Sendable {
 
   func cursors() async throws(StoreError) -> [String: Int64] {
     var cursors: [String: Int64] = [:]
-    var next: UInt64 = 1
+    for message in try await all(Self.cursors) {
+      let name = (message.headers["Nats-Subject"] ?? "").dropFirst(Self.cursors.count)
+      let bytes = name.split(separator: "-").compactMap { UInt8($0, radix: 16) }
+      cursors[String(decoding: bytes, as: UTF8.self)] = Self.value(message.body)
+    }
+    return cursors
+  }
+
+  private func all(_ prefix: String) async throws(StoreError) -> [NATSMessage] {
+    try await EngineClient.patiently("it does not say what is on \(prefix)*") {
+      await all(prefix, after: 0)
+    }
+  }
+
+  /// All values that were written behind a revision, in order; nil when no answer comes.
+  private func all(_ prefix: String, after revision: UInt64) async -> [NATSMessage]? {
+    var (messages, last): ([NATSMessage], UInt64) = ([], revision)
     while true {
-      let messages = try await client.some(
-        of: EngineStream.bucket, Self.cursors + "*", from: next)
-      for message in messages {
-        let name = (message.headers["Nats-Subject"] ?? "").dropFirst(Self.cursors.count)
-        let bytes = name.split(separator: "-").compactMap { UInt8($0, radix: 16) }
-        cursors[String(decoding: bytes, as: UTF8.self)] = Self.value(message.body)
-        next = max(next, (message.sequence ?? 0) + 1)
-      }
-      if messages.isEmpty { return cursors }
+      let question = EngineClient.next(prefix + "*", last + 1)
+      let more = await client.some(of: EngineStream.bucket, question, within: .seconds(1))
+      guard let more else { return nil }
+      guard let next = more.last?.sequence else { return messages }
+      messages += more
+      last = next
     }
   }
 
@@ -195,12 +197,13 @@ struct EngineBucket: Sendable {
   /// Of what a client waits for: it hears soon that the engine is away.
   static let hastyTries = 3
 
-  /// As `change`; with the revision of the value, 0 for none.
+  /// As `change`; with the revision of the value, 0 for none. `tries` is how often an engine that
+  /// does not answer is asked what there is.
   func changed<Value: BinaryCodable>(
     _ key: Key, tries: Int = EngineClient.patientTries, _ make: (Value?) -> Value?
   ) async throws(StoreError) -> (value: Value?, revision: UInt64) {
     let refusal = "it does not take a change of \(key.subject)"
-    return try await EngineClient.patiently(refusal, tries: tries, pause: .milliseconds(20)) {
+    return try await EngineClient.patiently(refusal, pause: .milliseconds(20)) {
       () async throws(StoreError) -> (value: Value?, revision: UInt64)? in
       let last = try await client.last(EngineStream.bucket, key.subject, tries: tries)
       let old: Value? = try Self.value(last.body, of: key)
