@@ -290,7 +290,7 @@ import Testing
         """
         {"name":"pushrelay","subjects":["pushrelay.stripe.*"],"discard":"new","allow_direct":true,
         "max_bytes":4000000,
-        "metadata":{"pushrelay.partitions":"256","pushrelay.stripes":"8","pushrelay.form":"3"}}
+        "metadata":{"pushrelay.partitions":"256","pushrelay.stripes":"8","pushrelay.form":"4"}}
         """)
       let (_, log) = try await ClusterRelay.run("a", state: scratch.path + "/a", on: server) {
         relay in
