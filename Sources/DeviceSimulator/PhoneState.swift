@@ -50,6 +50,8 @@ package struct PhoneState: Codable, Equatable, Sendable {
     package var activity: Int64
     package var app: String
     package var type: String
+    /// The JSON text of its attributes; at most `shownBytes` of it.
+    package var attributes: String
     /// The JSON text of what it shows; at most `shownBytes` of it.
     package var shows: String
     /// `active`, `stale` or `ended`.
@@ -160,6 +162,7 @@ package struct PhoneState: Codable, Equatable, Sendable {
       app.live.activities.map { activity in
         Activity(
           activity: Int64(activity.id.number), app: app.definition.name, type: activity.type,
+          attributes: beginning(of: String(decoding: activity.attributes, as: UTF8.self)),
           shows: beginning(of: String(decoding: activity.content, as: UTF8.self)),
           state: activity.state, relevance: activity.relevance,
           startedAt: activity.startedAt.milliseconds,

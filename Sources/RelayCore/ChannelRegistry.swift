@@ -19,8 +19,14 @@ package struct ChannelRegistry: Sendable {
     }
   }
 
+  /// An app in one of the services, or both, has an allowance of its own.
+  private struct Owner: Hashable {
+    let bundle: Topic
+    let environment: ProviderEnvironment?
+  }
+
   private var channels: [ChannelID: Channel] = [:]
-  private var counts: [Topic: Int] = [:]
+  private var counts: [Owner: Int] = [:]
   /// Accepted broadcasts of this run, also on channels that are gone.
   package private(set) var published = 0
   /// Of the last broadcast.
@@ -59,7 +65,8 @@ package struct ChannelRegistry: Sendable {
   ) throws(ChannelRefusal) -> Channel {
     var id = id
     while channels[id] != nil { id = ChannelID(high: id.high, low: id.low &+ 1) }
-    guard counts[bundle, default: 0] < limits.app, channels.count < limits.all else {
+    let owner = Owner(bundle: bundle, environment: id.environment)
+    guard counts[owner, default: 0] < limits.app, channels.count < limits.all else {
       throw .cannotCreateChannelConfig
     }
     let channel = Channel(id: id, bundle: bundle, policy: policy, createdAt: now)
@@ -78,8 +85,9 @@ package struct ChannelRegistry: Sendable {
 
   package mutating func remove(_ id: ChannelID) {
     guard let channel = channels.removeValue(forKey: id) else { return }
-    let rest = counts[channel.bundle, default: 1] - 1
-    counts[channel.bundle] = rest == 0 ? nil : rest
+    let owner = Owner(bundle: channel.bundle, environment: id.environment)
+    let rest = counts[owner, default: 1] - 1
+    counts[owner] = rest == 0 ? nil : rest
   }
 
   /// Makes a broadcast of a draft. One that is stored lasts for its expiration, and no longer than
@@ -119,6 +127,6 @@ package struct ChannelRegistry: Sendable {
 
   private mutating func insert(_ channel: Channel) {
     channels[channel.id] = channel
-    counts[channel.bundle, default: 0] += 1
+    counts[Owner(bundle: channel.bundle, environment: channel.id.environment), default: 0] += 1
   }
 }

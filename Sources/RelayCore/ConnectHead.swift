@@ -89,7 +89,8 @@ package enum ProxyRefusal: Error, Equatable, Sendable {
     case .foreign(let target):
       "\(target) is not Apple's push service, and this proxy leads to push-relay only"
     case .unserved(let target):
-      "\(target) is not served by this relay; --legacy and --feedback serve the binary API"
+      "\(target) is not served by this relay; --channels serves the management of channels, "
+        + "--legacy and --feedback the binary API"
     }
   }
 

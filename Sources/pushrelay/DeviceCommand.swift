@@ -136,6 +136,9 @@ struct DeviceCommand: AsyncParsableCommand {
       "Attributes of Live Activities that the apps declare; repeatable.", valueName: "type"))
   var activity: [String] = []
 
+  @Flag(help: "The apps declare frequent updates of their Live Activities.")
+  var frequentUpdates = false
+
   @Option(
     help: ArgumentHelp(
       "Where apps POST their tokens of Live Activities, as JSON: a server of yours.",
@@ -205,6 +208,9 @@ struct DeviceCommand: AsyncParsableCommand {
     try validateWhich()
     if !light, screen != nil || noAck {
       throw ValidationError("--screen and --no-ack go with --light: a phone knows for itself")
+    }
+    if frequentUpdates, activity.isEmpty {
+      throw ValidationError("--frequent-updates goes with --activity")
     }
     for type in activity where !ActivityPlan.isType(type) {
       throw ValidationError("--activity \(type): give the name of a Swift type")

@@ -141,7 +141,8 @@ struct PhonePlayer: Sendable {
         let before = tokens?.compactMap { DeviceToken(hexadecimal: $0)?.environment }.first
         var phone = Scenario.PhonePlan(
           name: name, topics: topics, modes: BackgroundModes(command.mode),
-          activities: command.activity.isEmpty ? nil : ActivityPlan(types: command.activity),
+          activities: command.activity.isEmpty
+            ? nil : ActivityPlan(types: command.activity, isFrequent: command.frequentUpdates),
           environment: (command.environment ?? before)?.rawValue)
         phone.network = command.network == .cellular ? .cellular : .wifi
         phone.isCharging = command.power == .charging

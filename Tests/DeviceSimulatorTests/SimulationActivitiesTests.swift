@@ -105,6 +105,7 @@ import Testing
     let state = PhoneState(simulation, phone: 0, [:])
     let activity = try #require(state.activities?.first)
     #expect(activity.shows == #"{"status":"ordered"}"# && activity.hasToken)
+    #expect(activity.attributes.hasPrefix("{"))
     #expect(activity.state == .active && activity.relevance == nil && activity.staleAt == nil)
     let budget = try #require(state.apps[0].activities)
     #expect(budget.starts == 9 && budget.updates == 15 && budget.allowed)

@@ -61,6 +61,24 @@ import Testing
     #expect(Set(made).count == 3 && registry.count == 3)
   }
 
+  /// Apple has 10,000 for an app and environment.
+  @Test func eachServiceHasAnAllowanceOfItsOwn() throws {
+    var registry = ChannelRegistry(limits: (app: 1, all: 9))
+    for environment in [nil, .sandbox, .production] as [ProviderEnvironment?] {
+      let id = ChannelID(random: (1, 2), for: environment)
+      let made = try registry.create(id, .nothing, of: app, at: now)
+      #expect(throws: ChannelRefusal.cannotCreateChannelConfig) {
+        try registry.create(
+          ChannelID(random: (3, 4), for: environment), .nothing, of: app, at: now)
+      }
+      if environment == .sandbox {
+        registry.remove(made.id)
+        _ = try registry.create(made.id, .nothing, of: app, at: now)
+      }
+    }
+    #expect(registry.count == 3)
+  }
+
   @Test func anAppAndARelayHaveSoManyAndARemovedOneMakesRoom() throws {
     var registry = ChannelRegistry(limits: (app: 2, all: 3))
     for number in 0..<2 as Range<UInt64> {

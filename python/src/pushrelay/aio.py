@@ -45,9 +45,15 @@ class Relay:
         *,
         simulated: bool = False,
         activities: Iterable[str] = (),
+        frequent_updates: bool = False,
     ) -> Phone:
         return await asyncio.to_thread(
-            self.sync.phone, topic, name, simulated=simulated, activities=activities
+            self.sync.phone,
+            topic,
+            name,
+            simulated=simulated,
+            activities=activities,
+            frequent_updates=frequent_updates,
         )
 
     async def activity(self, phone: Phone, which: int | str) -> Phone:

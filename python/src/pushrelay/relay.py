@@ -175,11 +175,12 @@ class Relay:
         *,
         simulated: bool = False,
         activities: Iterable[str] = (),
+        frequent_updates: bool = False,
     ) -> Phone:
         """A phone with one app, connected.
 
         One that is simulated has apps, a lock and a network, and does what it is told. Its app
-        declares the attributes of its Live Activities.
+        declares the attributes of its Live Activities, and that it updates them frequently.
         """
         number = next(self._numbers)
         name = name or f"phone-{number}"
@@ -189,6 +190,7 @@ class Relay:
         command = [self._executable, "device", name, "--json", "--topic", topic]
         command += [] if simulated else ["--light"]
         command += [word for type in activities for word in ("--activity", type)]
+        command += ["--frequent-updates"] if frequent_updates else []
         command += ["--state", str(own), "--ca", str(self._state / "ca.pem")]
         command += ["--device", self._device]
         key, ready = ("what", "connected") if simulated else ("type", "hello")
