@@ -111,7 +111,7 @@ import Testing
     let arguments = ["--store", "memory", "--threads", "1"]
     try await RelayProcess.run(RelaySetup(arguments: arguments, plaintext: true)) { relay in
       let said = try await Program.run(
-        "python3", [Program.client("flood.py"), relay.provider, "80000"]
+        "python3", [Program.client("flood.py"), relay.provider, "20000"]
       ).checked("flood.py")
       let words = said.split(whereSeparator: \.isWhitespace).map(String.init)
       #expect(words.count == 4 && Int(words[1]) ?? 0 > 0, "\(said)")
