@@ -227,9 +227,8 @@ extension SessionState {
     events.append(.closed(id, errorCode: errorCode))
     guard role == .server else { return }
     if !flags.contains(.remoteEnded) { streams.history.abandoned(id) }
-    if flags.contains(.refused) { return }
     if flags.contains(.headersSubmitted), !flags.contains(.muted) {
-      makeGood(HTTP2Configuration.abandonedStreamWork)
+      if !flags.contains(.refused) { makeGood(HTTP2Configuration.abandonedStreamWork) }
     } else if !flags.contains(.resetByUs) && requestedGoAwayCode == nil {
       charge(HTTP2Configuration.abandonedStreamWork)
     }

@@ -110,6 +110,23 @@ import Testing
     #expect(!server.session.isTiresome)
   }
 
+  /// To be refused is no licence to abandon streams.
+  @Test func refusedAndAbandonedStreamsEnd() throws {
+    let server = try End(.server)
+    var client = RawClient()
+    var number = 0
+    while server.failure == nil, number < 2_000 {
+      let stream = number * 2 + 1
+      client.headers(stream: stream, validRequest, endStream: false)
+      server.receive(client.take())
+      server.session.chargeRefusal(StreamID(stream))
+      client.append(type: 3, stream: stream, [0, 0, 0, 8])
+      server.receive(client.take())
+      number += 1
+    }
+    #expect(server.failure == .flooded && number < 1_000)
+  }
+
   /// The same for days, with honest work between it or slowly enough, is nobody's crime.
   @Test func honestWorkMakesGood() throws {
     let server = try End(.server)
