@@ -71,6 +71,9 @@ package enum Limits {
   package static let broadcastWrites = 64
   package static let broadcastsUnderWay = 1024
   package static let broadcastUnsentBytes = 65_536
+  /// Streams of one loop for which other loops and nodes have broadcasts, 16 bytes each; of more,
+  /// the oldest are left out.
+  package static let broadcastStreamsWaiting = 1 << 20
   /// Unfinished requests about channels on one connection; beyond: `Service Unavailable`.
   package static let channelRequests = 100
   /// Devices of one shard with their own policy; further ones are ignored.

@@ -29,6 +29,10 @@ struct LoopPeers {
 
   mutating func pass(_ effect: Effect, loop: UInt16) { outboxes[Int(loop)].effects.append(effect) }
 
+  mutating func pass(_ slice: BroadcastSlice, loop: UInt16) {
+    outboxes[Int(loop)].broadcasts.append(slice)
+  }
+
   /// Sends each loop at most one message.
   mutating func send() {
     for loop in outboxes.indices where !outboxes[loop].isEmpty {
@@ -51,8 +55,9 @@ struct LoopPeers {
 struct LoopMessage: Sendable {
   var events: [Event] = []
   var effects: [Effect] = []
+  var broadcasts: [BroadcastSlice] = []
   /// The sender's `epoch`.
   var epoch: UInt32 = 0
 
-  var isEmpty: Bool { events.isEmpty && effects.isEmpty }
+  var isEmpty: Bool { events.isEmpty && effects.isEmpty && broadcasts.isEmpty }
 }

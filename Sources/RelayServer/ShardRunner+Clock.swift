@@ -28,6 +28,7 @@ extension ShardRunner {
   func quiet() -> Quiet {
     // After a change of policy, held pushes are reviewed by ticks, without a timer.
     if !core.shard.isSettled { decide(.clock(.tick), at: now) }
+    sendWaitingBroadcasts()
     for (stream, number) in timers.followers.ask() {
       deliver(.barrier(number: number, time: now), to: stream)
     }
@@ -35,7 +36,7 @@ extension ShardRunner {
     return Quiet(
       sent: peers.sentCount, received: peers.receivedCount,
       // Time brings what a fault holds back.
-      isWaiting: !core.shard.isSettled && timers.putOff.next == nil,
+      isWaiting: !broadcasts.isEmpty || (!core.shard.isSettled && timers.putOff.next == nil),
       awaited: timers.followers.awaited + adminPeers.awaited)
   }
 
@@ -65,7 +66,9 @@ extension ShardRunner {
 extension ShardRunner {
   func scheduleWake() {
     var next: Instant
-    if clock.isVirtual {
+    if !broadcasts.isEmpty {
+      next = now
+    } else if clock.isVirtual {
       // A broadcast does not wait until the clock moves.
       guard !core.shard.fanOuts.isEmpty else { return }
       next = now
@@ -87,6 +90,7 @@ extension ShardRunner {
 
   private func wakeUp() {
     timers.cancelWake()
+    sendWaitingBroadcasts()
     decide(.clock(.tick), at: now)
     performDue()
     finishBatch()

@@ -203,6 +203,8 @@ extension ShardRunner {
       guard !journey.isOver(at: RelayClock.wall) else { return refuse(event) }
       hops?.journey = journey
       raise(event, forKey: key, at: now)
+    case .effect(.sendBroadcast(let broadcast, let streams)):
+      broadcasts.append(BroadcastSlice(broadcast: broadcast, streams: streams))
     case .effect(let effect):
       guard let stream = effect.listener, !isListening(stream) else {
         return core.effects.append(effect)

@@ -36,6 +36,7 @@ final class ShardRunner {
   var partitions: PartitionTable
   var adminPeers = AdminPeers()
   var orders = PhoneOrders()
+  var broadcasts = BroadcastQueue()
   var peers: LoopPeers
   /// nil for a relay on its own.
   var hops: HopSet?
@@ -145,6 +146,7 @@ final class ShardRunner {
     clock.beginBatch(at: now)
     for event in message.events { decide(event, at: now) }
     core.effects.append(contentsOf: message.effects)
+    for slice in message.broadcasts { broadcasts.append(slice) }
     finishBatch()
   }
 

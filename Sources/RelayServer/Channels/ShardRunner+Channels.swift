@@ -1,3 +1,4 @@
+import DequeModule
 import DeviceLink
 import HTTP2
 import NIOCore
@@ -5,21 +6,83 @@ import Primitives
 import RelayCore
 import Transport
 
+/// A broadcast, and streams of one loop that are to get it.
+struct BroadcastSlice: Sendable {
+  let broadcast: Broadcast
+  let streams: [StreamAddress]
+}
+
+/// What other loops and nodes have for the streams of this one.
+///
+/// Not written as it arrives: they have the next before this loop has written the last, and a loop
+/// runs all that others hand it before it looks at its sockets. Providers would wait until the
+/// whole broadcast is written.
+struct BroadcastQueue {
+  private var slices: Deque<BroadcastSlice> = []
+  private var streamCount = 0
+
+  var isEmpty: Bool { slices.isEmpty }
+  var count: Int { slices.count }
+
+  /// Adds a slice; with too many streams the oldest ends where it is.
+  mutating func append(_ slice: BroadcastSlice) {
+    slices.append(slice)
+    streamCount += slice.streams.count
+    while streamCount > Limits.broadcastStreamsWaiting { _ = popFirst() }
+  }
+
+  mutating func popFirst() -> BroadcastSlice? {
+    let first = slices.popFirst()
+    streamCount -= first?.streams.count ?? 0
+    return first
+  }
+}
+
 /// Broadcasts on their way to phones, and phones that subscribe.
 extension ShardRunner {
-  /// Writes a broadcast's line once, and its bytes to each stream of this loop; the rest goes to
-  /// the loops and nodes that have the streams.
+  /// Sends what is for this loop, after what has waited longer, and passes the rest to the loops
+  /// and nodes that have the streams.
   func send(_ broadcast: Broadcast, to addresses: [StreamAddress]) {
     if isNode, isStill { return addresses.forEach(withhold) }
-    var bytes: [UInt8] = []
+    var here: [StreamAddress] = []
     var elsewhere: [HopSet.Place: [StreamAddress]] = [:]
-    let line = DownLine.broadcast(broadcast, sentAt: now)
     for address in addresses {
-      guard address.loop == index, address.node == node else {
-        let place = HopSet.Place(node: address.node, loop: address.loop)
-        elsewhere[place, default: []].append(address)
+      guard address.loop != index || address.node != node else {
+        here.append(address)
         continue
       }
+      let place = HopSet.Place(node: address.node, loop: address.loop)
+      elsewhere[place, default: []].append(address)
+    }
+    if broadcasts.isEmpty {
+      write(BroadcastSlice(broadcast: broadcast, streams: here))
+    } else if !here.isEmpty {
+      broadcasts.append(BroadcastSlice(broadcast: broadcast, streams: here))
+    }
+    for (place, streams) in elsewhere {
+      if place.node == node {
+        peers.pass(BroadcastSlice(broadcast: broadcast, streams: streams), loop: place.loop)
+      } else {
+        hop(.sendBroadcast(broadcast, to: streams), to: streams[0])
+      }
+    }
+  }
+
+  /// Writes about as much as a step of this loop's own broadcasts does.
+  func sendWaitingBroadcasts() {
+    var count = 0
+    while count < Limits.broadcastSlice, let slice = broadcasts.popFirst() {
+      count += slice.streams.count
+      write(slice)
+    }
+  }
+
+  /// Writes a broadcast's line once, and its bytes to each stream.
+  private func write(_ slice: BroadcastSlice) {
+    if isNode, isStill { return slice.streams.forEach(withhold) }
+    var bytes: [UInt8] = []
+    let line = DownLine.broadcast(slice.broadcast, sentAt: now)
+    for address in slice.streams {
       if clock.isVirtual { timers.followers.touch(address) }
       guard address.connection != .operators else {
         if adminPeers.mayBroadcast(to: address.stream) { adminPeers.send(line, to: address.stream) }
@@ -27,14 +90,6 @@ extension ShardRunner {
       }
       if bytes.isEmpty { line.write(to: &bytes) }
       connection(address.connection)?.sendBroadcast(bytes, to: address.stream)
-    }
-    for (place, streams) in elsewhere {
-      let effect = Effect.sendBroadcast(broadcast, to: streams)
-      if place.node == node {
-        peers.pass(effect, loop: place.loop)
-      } else {
-        hop(effect, to: streams[0])
-      }
     }
   }
 
