@@ -67,6 +67,7 @@ package struct FaultStatus: Codable, Sendable {
   private static func detail(_ action: Fault.Action) -> String? {
     switch action {
     case .answer(let rejection): rejection.reason
+    case .answerChannels(let refusal): refusal.row.reason
     case .delay(let length), .stall(let length): length.text
     case .goAway(let goAway): goAway.rawValue
     case .drop, .reset, .duplicate, .halfClose, .blackhole, .failWrite: nil

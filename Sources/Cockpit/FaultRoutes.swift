@@ -80,11 +80,15 @@ enum FaultWish {
     switch kind {
     case .answer:
       let reason = try wish.text(name)
-      guard let rejection = Rejection.allCases.first(where: { $0.reason == reason }) else {
-        throw Refusal.body(
-          "answer is a reason of the provider API, such as ServiceUnavailable", field: "do.answer")
+      if let rejection = Rejection.allCases.first(where: { $0.reason == reason }) {
+        return .answer(rejection)
       }
-      return .answer(rejection)
+      guard let refusal = reason.flatMap(ChannelRefusal.init(reason:)) else {
+        throw Refusal.body(
+          "answer is a reason of the provider API or of channels, such as ServiceUnavailable",
+          field: "do.answer")
+      }
+      return .answerChannels(refusal)
     case .delay: return .delay(try length())
     case .stall: return .stall(try length())
     case .goAway: return .goAway(try Refusal.read(wish.text(name), "do.goaway", oneOf: \.rawValue))

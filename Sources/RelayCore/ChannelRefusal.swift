@@ -72,7 +72,7 @@ package enum ChannelRefusal: CaseIterable, Error, Sendable {
     }
   }
 
-  /// The refusal with this reason of the provider API; nil when there is none.
+  /// The refusal with this reason, a space in it left out; nil when there is none.
   package init?(reason: String) {
     let found = Self.allCases.first { $0.row.reason.replacing(" ", with: "") == reason }
     guard let found else { return nil }

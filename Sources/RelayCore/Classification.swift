@@ -87,9 +87,11 @@ package struct Classification: Equatable, Sendable {
       if scan.hasVisibleKeys { addMismatch(.visibleKeysInBackground) }
       if scan.contentAvailable != .one { addMismatch(.contentAvailableMissing) }
       if scan.aps == .absent { warnings.insert(.apsMissing) }
+      if scan.isForActivity { addMismatch(.activityOfAnotherType) }
     case .alert:
       if !scan.hasVisibleKeys { addMismatch(.nothingToShow) }
       if scan.aps == .absent { warnings.insert(.apsMissing) }
+      if scan.isForActivity { addMismatch(.activityOfAnotherType) }
     case .mdm:
       if !scan.hasMDM { addMismatch(.mdmKeyMissing) }
     case .liveactivity:
@@ -122,6 +124,8 @@ package struct Classification: Equatable, Sendable {
 }
 
 extension PayloadScan {
+  fileprivate var isForActivity: Bool { keys.contains(.contentState) || keys.contains(.event) }
+
   /// Whether the keys that a Live Activity's event needs are there: `timestamp` and `event` always,
   /// `content-state` except at an end, attributes and `alert` at a start (Apple, "Starting and
   /// updating Live Activities with ActivityKit push notifications").

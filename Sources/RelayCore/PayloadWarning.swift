@@ -23,6 +23,7 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
   case activityContentMissing
   case activityStartWithoutAlert
   case activityDateInMilliseconds
+  case activityOfAnotherType
 
   /// The case's name, in logs and documentation: renaming a case changes what providers see.
   package var name: String { "\(self)" }
@@ -58,6 +59,9 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
       "a Live Activity is to be started without an alert, which its user is to see"
     case .activityDateInMilliseconds:
       "timestamp, stale-date or dismissal-date is in milliseconds: seconds are wanted"
+    case .activityOfAnotherType:
+      "content-state or event without push type liveactivity: it goes to the app, and no Live "
+        + "Activity changes"
     }
   }
 }

@@ -25,6 +25,8 @@ package struct Fault: Hashable, Sendable {
 
   package enum Action: Hashable, Sendable {
     case answer(Rejection)
+    /// Answers only requests about channels, with a reason that pushes do not have.
+    case answerChannels(ChannelRefusal)
     /// Delays it, in the relay's time.
     case delay(Interval)
     /// No answer, or a lost frame.
@@ -52,7 +54,7 @@ package struct Fault: Hashable, Sendable {
 
     private var kind: Kind {
       switch self {
-      case .answer: .answer
+      case .answer, .answerChannels: .answer
       case .delay: .delay
       case .drop: .drop
       case .reset: .reset

@@ -38,7 +38,9 @@ package struct FaultSet: Sendable {
     -> FaultRule?
   {
     rules.first { rule in
-      rule.fault.place == place && rule.fault.match.holds(notification) && rule.hits(at: now)
+      if case .answerChannels = rule.fault.action { return false }
+      return rule.fault.place == place && rule.fault.match.holds(notification)
+        && rule.hits(at: now)
     }
   }
 
@@ -47,8 +49,14 @@ package struct FaultSet: Sendable {
     channelsOf bundle: Topic, at now: Instant
   ) -> (rule: FaultRule, refusal: ChannelRefusal)? {
     for rule in rules {
-      guard rule.fault.place == .provider, case .answer(let rejection) = rule.fault.action,
-        let refusal = ChannelRefusal(reason: rejection.reason),
+      let refusal: ChannelRefusal? =
+        switch rule.fault.action {
+        case .answer(let rejection): ChannelRefusal(reason: rejection.reason)
+        case .answerChannels(let refusal): refusal
+        case .delay, .drop, .reset, .duplicate, .goAway, .halfClose, .blackhole, .stall, .failWrite:
+          nil
+        }
+      guard rule.fault.place == .provider, let refusal,
         rule.fault.match.holds(channelsOf: bundle), rule.hits(at: now)
       else { continue }
       return (rule, refusal)

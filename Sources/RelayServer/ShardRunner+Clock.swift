@@ -28,7 +28,7 @@ extension ShardRunner {
   func quiet() -> Quiet {
     // After a change of policy, held pushes are reviewed by ticks, without a timer.
     if !core.shard.isSettled { decide(.clock(.tick), at: now) }
-    sendWaitingBroadcasts()
+    broadcasts.next().forEach(write)
     for (stream, number) in timers.followers.ask() {
       deliver(.barrier(number: number, time: now), to: stream)
     }
@@ -90,8 +90,9 @@ extension ShardRunner {
 
   private func wakeUp() {
     timers.cancelWake()
-    sendWaitingBroadcasts()
-    decide(.clock(.tick), at: now)
+    let slices = broadcasts.next()
+    // One or the other: a step more is a wait for everybody else.
+    if slices.isEmpty { decide(.clock(.tick), at: now) } else { slices.forEach(write) }
     performDue()
     finishBatch()
   }

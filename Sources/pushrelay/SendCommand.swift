@@ -108,8 +108,16 @@ struct SendCommand: AsyncParsableCommand {
     return request
   }
 
+  /// Behind a bundle id, the topic of its Live Activities.
+  private static let activities = ".push-type.liveactivity"
+
   private func token(_ named: DeviceFile?, topic: String?) throws -> String {
     guard let named else { return to }
+    if let topic, topic.hasSuffix(Self.activities) {
+      throw CommandError(
+        "give the token of the Live Activity itself as --to: 'pushrelay device' prints it, and "
+          + "'pushrelay inspect \(to)' lists it")
+    }
     guard let topic, let token = named.token(for: topic) else {
       throw CommandError(
         "the device \(to) has no app \(topic ?? ""); 'pushrelay device \(to) --topic "
@@ -126,12 +134,13 @@ struct SendCommand: AsyncParsableCommand {
     if request.pushType == nil {
       request.pushType = PushType.inferred(from: scan, topic: topicBytes.span).wireName
     }
-    guard request.priority == nil else { return }
     let typeBytes = Array((request.pushType ?? "").utf8)
     guard let type = PushType(wireName: typeBytes.span) else { return }
     let classification = Classification(
       scan, pushType: type, topic: topicBytes.span, priority: .powerAware)
-    if classification.kind == .silent { request.priority = 5 }
+    if classification.kind == .silent, request.priority == nil { request.priority = 5 }
+    let misplaced = PayloadWarning.activityOfAnotherType
+    if classification.warnings.contains(misplaced) { Console.log("note: \(misplaced.text)") }
   }
 
   private func expirationSeconds(now: Instant) throws -> Int64? {

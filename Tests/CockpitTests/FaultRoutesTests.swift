@@ -29,6 +29,8 @@ import Testing
 
   private static let actions: [(at: Fault.Place, text: String, action: Fault.Action)] = [
     (.provider, #""delay":"2s""#, .delay(.seconds(2))), (.provider, #""drop":true"#, .drop),
+    (.provider, #""answer":"BadPath""#, .answer(.badPath)),
+    (.provider, #""answer":"BadChannelId""#, .answerChannels(.badChannelID)),
     (.provider, #""reset":true"#, .reset), (.connection, #""goaway":"once""#, .goAway(.once)),
     (.connection, #""goaway":"twice""#, .goAway(.twice)),
     (.connection, #""goaway":"bare""#, .goAway(.bare)), (.connection, #""reset":true"#, .reset),

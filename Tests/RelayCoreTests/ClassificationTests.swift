@@ -192,6 +192,13 @@ private let visible = ["alert", "badge", "sound"].map { key in
       (.liveactivity, #"{"aps":{"event":"end","timestamp":17952192001.5}}"#, []),
       (.alert, #"{"aps":{"alert":"a","timestamp":1795219200123}}"#, []),
       (
+        .alert, #"{"aps":{\#(start),"alert":"a"}}"#, [.mismatch, .activityOfAnotherType]
+      ),
+      (
+        .background, #"{"aps":{"content-available":1,"content-state":{}}}"#,
+        [.mismatch, .silentWithOtherKeys, .activityOfAnotherType]
+      ),
+      (
         .liveactivity, #"{"aps":{"event":"go","timestamp":1}}"#,
         [.mismatch, .liveActivityIncomplete]
       ),

@@ -77,6 +77,22 @@ import Testing
     #expect(board.hitCount == 4 && board.rules.map(\.name) == ["a", "b", "d"])
   }
 
+  /// A reason of both services answers both; one that only channels have leaves pushes alone.
+  @Test func aReasonOfChannelsAnswersTheirRequestsOnly() throws {
+    let bundle = Topic("com.example.app")!
+    let both = FaultSet(rules: [FaultRule("a", Fault(.provider, .answer(.badPath)), at: start)])
+    #expect(both.hit(channelsOf: bundle, at: start)?.refusal == .badPath)
+    #expect(both.hit(.provider, Self.notification, at: start) != nil)
+    let fault = Fault(.provider, .answerChannels(.cannotCreateChannelConfig))
+    let rule = FaultRule("b", fault, at: start)
+    let channels = FaultSet(rules: [rule])
+    #expect(channels.hit(.provider, Self.notification, at: start) == nil)
+    #expect(rule.tally.seen == 0)
+    #expect(
+      channels.hit(channelsOf: bundle, at: start)?.refusal == .cannotCreateChannelConfig)
+    #expect(rule.tally.hit == 1)
+  }
+
   @Test func thereAreNotTooMany() {
     let board = FaultBoard()
     for number in 0..<Limits.faults {
@@ -114,6 +130,7 @@ import Testing
     let actions: [Fault.Action] = [
       .answer(.badTopic), .delay(.seconds(1)), .drop, .reset, .duplicate, .goAway(.once),
       .halfClose, .blackhole, .stall(.seconds(1)), .failWrite,
+      .answerChannels(.badChannelID),
     ]
     #expect(Set(actions.map(\.name)) == Set(all.map(\.rawValue)))
     #expect(Set(Fault.Place.allCases.flatMap(\.actions)) == all)

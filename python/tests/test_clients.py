@@ -6,6 +6,7 @@ theirs, is all that a test has to set (examples/clients has the same lines for c
 
 import asyncio
 import ssl
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -187,3 +188,42 @@ def test_a_client_of_pypi_pushes_to_it(
     assert send(UNKNOWN, ALERT) == refusal
     # Of one request: none of them asks again.
     assert len(push_relay.call("GET", "/v1/refusals")["refusals"]) == len(refused) + 1
+
+
+def test_a_channel_reaches_the_phones_that_subscribe(push_relay: Relay) -> None:
+    """A provider's own code makes the channel and publishes: here httpx."""
+    import httpx
+
+    endpoint, topic = push_relay.endpoint, "com.example.scores"
+    words = [push_relay._executable, "jwt", "--state", str(endpoint.ca.parent)]
+    token = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    trust = ssl.create_default_context(cafile=str(endpoint.ca))
+    headers = {"authorization": f"bearer {token}"}
+    with httpx.Client(http2=True, verify=trust, headers=headers) as client:
+        made = client.post(
+            f"https://{endpoint.host}:{endpoint.channels_port}/1/apps/{topic}/channels",
+            json={"message-storage-policy": 1, "push-type": "LiveActivity"},
+        )
+        assert made.status_code == 201, made.text
+        channel = made.headers["apns-channel-id"]
+        phones = [push_relay.phone(topic, channels=[channel]) for _ in range(2)]
+        assert len({phone.device for phone in phones}) == 2
+        sent = client.post(
+            f"https://{endpoint.host}:{endpoint.port}/4/broadcasts/apps/{topic}",
+            headers={
+                "apns-channel-id": channel,
+                "apns-push-type": "liveactivity",
+                "apns-expiration": "0",
+            },
+            json={
+                "aps": {
+                    "timestamp": 1,
+                    "event": "update",
+                    "content-state": {"score": 1},
+                }
+            },
+        )
+    assert sent.status_code == 200, sent.text
+    found = [told for told in push_relay.channels() if told["channel"] == channel]
+    assert [told["subscribers"] for told in found] == [2]
+    assert [told["delivered"] for told in found] == [2]

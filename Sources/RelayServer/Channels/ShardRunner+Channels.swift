@@ -20,28 +20,39 @@ struct BroadcastSlice: Sendable {
 struct BroadcastQueue {
   private var slices: Deque<BroadcastSlice> = []
   private var streamCount = 0
+  private var isTurn = false
 
   var isEmpty: Bool { slices.isEmpty }
-  var count: Int { slices.count }
 
   /// Adds a slice; with too many streams the oldest ends where it is.
   mutating func append(_ slice: BroadcastSlice) {
     slices.append(slice)
     streamCount += slice.streams.count
-    while streamCount > Limits.broadcastStreamsWaiting { _ = popFirst() }
+    while streamCount > Limits.broadcastStreamsWaiting {
+      streamCount -= slices.removeFirst().streams.count
+    }
   }
 
-  mutating func popFirst() -> BroadcastSlice? {
-    let first = slices.popFirst()
-    streamCount -= first?.streams.count ?? 0
-    return first
+  /// About as many streams as a step of this loop's own broadcasts has here; every other time
+  /// none, so that those go on, too.
+  mutating func next() -> [BroadcastSlice] {
+    isTurn.toggle()
+    guard isTurn else { return [] }
+    var next: [BroadcastSlice] = []
+    var count = 0
+    while count < Limits.broadcastSlice / 2, let slice = slices.popFirst() {
+      count += slice.streams.count
+      next.append(slice)
+    }
+    streamCount -= count
+    return next
   }
 }
 
 /// Broadcasts on their way to phones, and phones that subscribe.
 extension ShardRunner {
-  /// Sends what is for this loop, after what has waited longer, and passes the rest to the loops
-  /// and nodes that have the streams.
+  /// Writes to the streams of this loop, and passes the rest to the loops and nodes that have the
+  /// streams.
   func send(_ broadcast: Broadcast, to addresses: [StreamAddress]) {
     if isNode, isStill { return addresses.forEach(withhold) }
     var here: [StreamAddress] = []
@@ -54,11 +65,7 @@ extension ShardRunner {
       let place = HopSet.Place(node: address.node, loop: address.loop)
       elsewhere[place, default: []].append(address)
     }
-    if broadcasts.isEmpty {
-      write(BroadcastSlice(broadcast: broadcast, streams: here))
-    } else if !here.isEmpty {
-      broadcasts.append(BroadcastSlice(broadcast: broadcast, streams: here))
-    }
+    write(BroadcastSlice(broadcast: broadcast, streams: here))
     for (place, streams) in elsewhere {
       if place.node == node {
         peers.pass(BroadcastSlice(broadcast: broadcast, streams: streams), loop: place.loop)
@@ -68,17 +75,8 @@ extension ShardRunner {
     }
   }
 
-  /// Writes about as much as a step of this loop's own broadcasts does.
-  func sendWaitingBroadcasts() {
-    var count = 0
-    while count < Limits.broadcastSlice, let slice = broadcasts.popFirst() {
-      count += slice.streams.count
-      write(slice)
-    }
-  }
-
   /// Writes a broadcast's line once, and its bytes to each stream.
-  private func write(_ slice: BroadcastSlice) {
+  func write(_ slice: BroadcastSlice) {
     if isNode, isStill { return slice.streams.forEach(withhold) }
     var bytes: [UInt8] = []
     let line = DownLine.broadcast(slice.broadcast, sentAt: now)

@@ -83,7 +83,7 @@ extension ShardRunner {
         sufferSoon(action, handler)
         return .taken
       case .goAway, .halfClose, .stall: sufferSoon(action, handler)
-      case .answer, .delay, .drop, .duplicate, .failWrite: break
+      case .answer, .answerChannels, .delay, .drop, .duplicate, .failWrite: break
       }
     }
     return intervene(notification, from: handler.address(stream), at: now)
@@ -110,7 +110,8 @@ extension ShardRunner {
       return .taken
     case .drop: return .dropped
     case .reset: return .reset
-    case .duplicate, .goAway, .halfClose, .blackhole, .stall, .failWrite: return .none
+    case .answerChannels, .duplicate, .goAway, .halfClose, .blackhole, .stall, .failWrite:
+      return .none
     }
   }
 
@@ -119,7 +120,7 @@ extension ShardRunner {
     switch action {
     case .halfClose, .stall: handler.muting = Muting(since: RelayClock.steady, input: .taken)
     case .blackhole: handler.muting = Muting(since: RelayClock.steady, input: .lost)
-    case .reset, .goAway, .answer, .delay, .drop, .duplicate, .failWrite: break
+    case .reset, .goAway, .answer, .answerChannels, .delay, .drop, .duplicate, .failWrite: break
     }
     let bound = NIOLoopBound(handler, eventLoop: eventLoop)
     eventLoop.execute { bound.value.runner.suffer(action, bound.value) }
@@ -134,7 +135,7 @@ extension ShardRunner {
     case .stall(let length):
       handler.mute(isForGood: false)
       timers.putOff.add(at: now + length) { [weak handler] in handler?.unmute() }
-    case .answer, .delay, .drop, .duplicate, .failWrite: break
+    case .answer, .answerChannels, .delay, .drop, .duplicate, .failWrite: break
     }
     finishBatch()
   }
@@ -158,7 +159,8 @@ extension ShardRunner {
     case .reset:
       resetStream(address)
       return true
-    case .answer, .goAway, .halfClose, .blackhole, .stall, .failWrite: return false
+    case .answer, .answerChannels, .goAway, .halfClose, .blackhole, .stall, .failWrite:
+      return false
     }
   }
 

@@ -46,6 +46,7 @@ class Relay:
         simulated: bool = False,
         activities: Iterable[str] = (),
         frequent_updates: bool = False,
+        channels: Iterable[str] = (),
     ) -> Phone:
         return await asyncio.to_thread(
             self.sync.phone,
@@ -54,6 +55,7 @@ class Relay:
             simulated=simulated,
             activities=activities,
             frequent_updates=frequent_updates,
+            channels=channels,
         )
 
     async def activity(self, phone: Phone, which: int | str) -> Phone:
@@ -104,6 +106,9 @@ class Relay:
 
     async def drop(self, name: str) -> None:
         await asyncio.to_thread(self.sync.drop, name)
+
+    async def channels(self) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(self.sync.channels)
 
     async def log(self, push: Push | str) -> str:
         return await asyncio.to_thread(self.sync.log, push)

@@ -60,6 +60,7 @@ class Relay:
         state: str | os.PathLike[str] = ".pushrelay",
         provider: str = "127.0.0.1:2197",
         device: str = "127.0.0.1:5223",
+        channels: str | None = None,
         executable: str | None = None,
     ) -> Relay:
         """A relay that runs already, by the URL of its admin API and its token.
@@ -77,7 +78,7 @@ class Relay:
             token = parts.fragment.removeprefix("token=")
         if token is None:
             token = relay._read("admin.token").strip()
-        relay._provider, relay._device = provider, device
+        relay._provider, relay._device, relay._channels = provider, device, channels
         relay._admin = Admin(parts.netloc, token)
         relay._directory = tempfile.TemporaryDirectory(prefix="pushrelay-")
         return relay
@@ -105,7 +106,7 @@ class Relay:
         self._state = Path(self._directory.name)
         command = [self._executable, "serve", "--state", str(self._state)]
         command += ["--clock", "virtual", "--store", "memory", "--log-level", "error"]
-        for name in ("provider", "device", "admin"):
+        for name in ("provider", "device", "admin", "channels"):
             command += [f"--{name}", "127.0.0.1:0"]
         try:
             self._process = Process(command, lambda line: line.startswith("ready "))
@@ -114,6 +115,7 @@ class Relay:
             raise
         listeners = dict(word.split("=", 1) for word in self._process.ready.split()[1:])
         self._provider, self._device = listeners["provider"], listeners["device"]
+        self._channels = listeners["channels"]
         self._admin = Admin(listeners["admin"], self._read("admin.token").strip())
         return self
 
@@ -158,6 +160,7 @@ class Relay:
             # The name that the certificate of a relay beside the test is for.
             host="localhost" if host == "127.0.0.1" else host,
             port=int(port),
+            channels_port=int(self._channels.rsplit(":", 1)[1]) if self._channels else None,
             ca=self._state / "ca.pem",
             key=self._state / f"keys/AuthKey_{key['keyID']}.p8",
             key_id=key["keyID"],
@@ -176,8 +179,9 @@ class Relay:
         simulated: bool = False,
         activities: Iterable[str] = (),
         frequent_updates: bool = False,
+        channels: Iterable[str] = (),
     ) -> Phone:
-        """A phone with one app, connected.
+        """A phone with one app, connected; the app subscribes to broadcast channels, by their ids.
 
         One that is simulated has apps, a lock and a network, and does what it is told. Its app
         declares the attributes of its Live Activities, and that it updates them frequently.
@@ -191,6 +195,7 @@ class Relay:
         command += [] if simulated else ["--light"]
         command += [word for type in activities for word in ("--activity", type)]
         command += ["--frequent-updates"] if frequent_updates else []
+        command += [word for channel in channels for word in ("--channel", channel)]
         command += ["--state", str(own), "--ca", str(self._state / "ca.pem")]
         command += ["--device", self._device]
         key, ready = ("what", "connected") if simulated else ("type", "hello")
@@ -417,6 +422,10 @@ class Relay:
         """Forgets the states that `checkpoint` has saved, but for one."""
         for name in [name for name in self._saved if name != keeping]:
             self.drop(name)
+
+    def channels(self) -> list[dict[str, Any]]:
+        """The broadcast channels: subscribers, and how often each was published and delivered."""
+        return list(self.call("GET", "/v1/channels")["channels"])
 
     def log(self, push: Push | str) -> str:
         """The life of a push, a step a line, and what became of it in a sentence."""

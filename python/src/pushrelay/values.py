@@ -21,6 +21,8 @@ class Endpoint:
     key: Path
     key_id: str
     team_id: str
+    # Where broadcast channels are made and deleted; a broadcast goes to `port`.
+    channels_port: int | None = None
 
 
 @dataclass(frozen=True)
