@@ -23,7 +23,7 @@ struct ClusterCommand: AsyncParsableCommand {
       list for a day, or until it is forgotten. export and import speak with the NATS servers \
       themselves. docs/CLUSTER.md says more.
       """,
-    subcommands: [Status.self, Drain.self, Forget.self, Export.self, Import.self],
+    subcommands: [Status.self, Drain.self, Forget.self, Export.self, Import.self, Restripe.self],
     defaultSubcommand: Status.self
   )
 
