@@ -31,6 +31,29 @@ package enum ClusterExport {
     return (try file.finish(commons), stream.stripeCount)
   }
 
+  /// Writes a new journal file and deletes the journal of the servers. Refuses while a node is at
+  /// work: one that renews its lease within that time and a second more.
+  package static func last(
+    _ engine: NATSAccess, to path: String, lease: Interval, onProgress: (String) -> Void
+  ) async throws(StoreError) {
+    let client = try await EngineClient.connect(engine, name: "restripe")
+    let bucket = EngineBucket(client: client)
+    guard try await EngineStream.existing(client) != nil else {
+      throw .noCluster(servers: engine.servers.map(EngineClient.withoutUser))
+    }
+    onProgress("looking whether a node is at work")
+    let before = try await bucket.nodes()
+    guard (try? await Task.sleep(for: .milliseconds(lease.milliseconds + 1000))) != nil else {
+      throw .stopped
+    }
+    for node in try await bucket.nodes()
+    where !before.contains(where: { $0.revision == node.revision }) {
+      throw .nodeAtWork(node.stamp.node)
+    }
+    _ = try await run(engine, to: path, onProgress: onProgress)
+    try await EngineStream.delete(client)
+  }
+
   private static let recordsPerStep = 16_384
 
   private static func copy(

@@ -15,17 +15,16 @@ package struct ClusterImport {
   private let run = UInt64.random(in: 1 ... .max)
 
   /// Imports the file; returns the counts and the number of stripes. Makes the stream, if there is
-  /// none, on `replicas` servers. Starts an interrupted import again. Often calls `onProgress`.
+  /// none, with so many stripes on `replicas` servers. Starts an interrupted import again. Often calls `onProgress`.
   package static func run(
-    _ path: String, into engine: NATSAccess, replicas: Int, now: @escaping @Sendable () -> Instant,
-    onProgress: @escaping (String) -> Void
+    _ path: String, into engine: NATSAccess, stripes: Int, replicas: Int,
+    now: @escaping @Sendable () -> Instant, onProgress: @escaping (String) -> Void
   ) async throws(StoreError) -> (counts: JournalCounts, stripes: Int) {
     let journal = try StoppedJournal(path: path)
     let client = try await EngineClient.connect(engine, name: "import")
     try client.checkPayload()
     let stream = try await EngineStream.open(
-      client, partitions: PartitionTable.defaultCount, stripes: ClusterJournal.defaultStripeCount,
-      replicas: replicas)
+      client, partitions: PartitionTable.defaultCount, stripes: stripes, replicas: replicas)
     let work = ClusterImport(
       client: client, stream: stream, bucket: EngineBucket(client: client), now: now,
       onProgress: onProgress)

@@ -31,7 +31,7 @@ package final class ClusterJournal: DurableJournal {
     package var replicas = 1
     /// Partitions and stripes, if this node makes the stream.
     package var partitionCount = PartitionTable.defaultCount
-    package var stripeCount = ClusterJournal.defaultStripeCount
+    package var stripeCount = 8
     package var now: @Sendable () -> Instant
     /// Asked before each batch: whether to fail it, for tests.
     package var failsWrite: @Sendable () -> Bool = { false }
@@ -45,8 +45,6 @@ package final class ClusterJournal: DurableJournal {
       self.now = now
     }
   }
-
-  static let defaultStripeCount = 8
 
   /// Validates a node's name, which is part of subjects.
   package static func isNodeName(_ name: String) -> Bool {

@@ -50,7 +50,7 @@ struct EngineStream: Sendable {
   private static func checked(_ found: StreamConfiguration) throws(StoreError) -> EngineStream {
     guard let partitions = found.metadata?[partitionsKey].flatMap({ Int($0) }),
       let stripes = found.metadata?[stripesKey].flatMap({ Int($0) }),
-      PartitionTable.counts.contains(partitions), (1...256).contains(stripes)
+      PartitionTable.counts.contains(partitions), Limits.stripes.contains(stripes)
     else { throw .engineRefuses(reason: "the stream \(name) was not made by a relay") }
     let form = found.metadata?[formKey] ?? firstForm
     guard form == "\(StripeMessage.form)" else {
@@ -128,6 +128,17 @@ struct EngineStream: Sendable {
     guard answer.success == true else {
       throw .engineRefuses(
         reason: "the stream \(name): \(answer.error?.description ?? "it cannot be purged")")
+    }
+  }
+
+  /// Deletes stream and bucket.
+  static func delete(_ client: EngineClient) async throws(StoreError) {
+    for stream in [name, bucket] {
+      let answer = try await ask("$JS.API.STREAM.DELETE.\(stream)", client)
+      guard answer.success == true || answer.error?.code == 404 else {
+        throw .engineRefuses(
+          reason: "the stream \(stream): \(answer.error?.description ?? "it cannot be deleted")")
+      }
     }
   }
 

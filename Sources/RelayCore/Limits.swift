@@ -36,6 +36,8 @@ package enum Limits {
   package static let decisionsPerPush: UInt8 = 16
   /// Pending submissions and device requests of one shard; beyond: `ServiceUnavailable`.
   package static let pendingPersists = 262_144
+  /// Stripes of a cluster's journal.
+  package static let stripes = 1...256
   /// Events kept on a loop while partitions move to another node; beyond: `ServiceUnavailable`.
   package static let parkedEvents = 262_144
   /// Bytes in transit from one loop to a loop of another node, and bytes of one message there.

@@ -62,6 +62,7 @@ extension Relay {
     options.linger = configuration.linger
     options.lease = configuration.lease
     options.replicas = configuration.natsReplicas
+    options.stripeCount = configuration.stripes
     options.failsWrite = failsWrite
     let promise = await EnginePromise.told(by: configuration.natsMonitor)
     logger.log(level: promise.level, "\(promise.text)")

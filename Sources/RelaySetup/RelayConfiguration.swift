@@ -158,6 +158,8 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var natsMonitor = ""
   /// The number of servers that hold the journal.
   package var natsReplicas = 1
+  /// The number of stripes of a cluster's journal, when this relay makes it.
+  package var stripes = 8
   /// The time for which a node that is gone keeps its stripes.
   package var lease = Interval.seconds(3)
 
@@ -296,6 +298,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     node = try reader.text("node", node)
     natsMonitor = try reader.text("natsMonitor", natsMonitor)
     natsReplicas = try reader.number("natsReplicas", natsReplicas, 1...5)
+    stripes = try reader.number("stripes", stripes, Limits.stripes)
     lease = try reader.seconds("lease", lease)
     try checkCombinations()
   }
@@ -367,7 +370,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     "ownTokens", "clientCA",
     "names", "requestTimeout", "idleTimeout", "shutdownTimeout", "logLevel",
     "clock", "at", "tokenClock", "seed", "nats", "natsCA", "natsCertificate", "natsKey",
-    "natsCredentials", "node", "natsMonitor", "natsReplicas", "lease",
+    "natsCredentials", "node", "natsMonitor", "natsReplicas", "stripes", "lease",
   ]
 }
 

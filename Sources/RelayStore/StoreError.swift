@@ -29,6 +29,8 @@ package enum StoreError: Error, Hashable, Sendable {
   case noCluster(servers: [String])
   /// A cluster's journal is already there; `by` shows how it was found.
   case occupied(by: String)
+  /// A node renews its lease, and none may be at work.
+  case nodeAtWork(String)
   case halfImported
 }
 
@@ -77,6 +79,7 @@ extension StoreError: CustomStringConvertible {
     case .noCluster(let servers):
       "no relay keeps a journal on \(servers.joined(separator: ", ")); see that --nats names the "
         + "servers of the cluster"
+    case .nodeAtWork(let node): "node \(node) is at work: end all nodes first; nothing was changed"
     case .occupied(let reason):
       "the engine has a cluster's journal already (\(reason)); name servers that have none, or end "
         + "all relays there and remove what they have: 'nats stream rm pushrelay' and 'nats stream "

@@ -11,6 +11,7 @@ struct ClusterCommand: AsyncParsableCommand {
 
         pushrelay cluster status
         pushrelay cluster status --state /var/lib/pushrelay --json
+        pushrelay cluster doctor
         pushrelay cluster drain a
         pushrelay cluster drain a --undo
         pushrelay cluster forget a
@@ -23,7 +24,9 @@ struct ClusterCommand: AsyncParsableCommand {
       list for a day, or until it is forgotten. export and import speak with the NATS servers \
       themselves. docs/CLUSTER.md says more.
       """,
-    subcommands: [Status.self, Drain.self, Forget.self, Export.self, Import.self],
+    subcommands: [
+      Status.self, Doctor.self, Drain.self, Forget.self, Export.self, Import.self, Restripe.self,
+    ],
     defaultSubcommand: Status.self
   )
 
@@ -33,6 +36,43 @@ struct ClusterCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws { try await common.show(.GET, "/v1/cluster", as: ClusterCommand.show) }
+  }
+
+  struct Doctor: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "doctor",
+      abstract:
+        "Say all that is wrong with a cluster, and what to do; exit status 1 if anything is.")
+    @OptionGroup var common: AdminOptions
+
+    func run() async throws {
+      let client = ControlClient(state: common.state)
+      let path = "/v1/cluster"
+      guard let status = try await client.ask(ClusterStatus.self, .GET, path, printing: false)
+      else { return }
+      let metrics = Self.samples(try await client.call(.GET, "/metrics"))
+      let findings = status.findings(metrics: metrics)
+      if common.json {
+        try Console.say(json: findings)
+      } else {
+        Console.say("as node \(status.node) sees it:")
+        for finding in findings {
+          Console.say("\(finding.isProblem ? "problem" : "ok     ")  \(finding.text)")
+        }
+      }
+      if findings.contains(where: \.isProblem) { throw ExitCode(1) }
+    }
+
+    /// The samples in Prometheus' text format.
+    private static func samples(_ text: [UInt8]) -> [String: Double] {
+      var samples: [String: Double] = [:]
+      for line in String(decoding: text, as: UTF8.self).split(separator: "\n")
+      where line.hasPrefix("pushrelay_") {
+        let parts = line.dropFirst("pushrelay_".count).split(separator: " ")
+        if parts.count == 2 { samples[String(parts[0])] = Double(parts[1]) }
+      }
+      return samples
+    }
   }
 
   struct Drain: AsyncParsableCommand {

@@ -90,8 +90,8 @@ extension ClusterCommand {
           pushrelay cluster import backup.sqlite --config relay.json
 
         End the relay first; the file is only read and stays as it is. The stream is made as the \
-        first node makes it (natsReplicas in --config or in the environment), and no node starts \
-        until all of the journal is there: after an interruption run the command again, which \
+        first node makes it (natsReplicas and stripes in --config or in the environment), and no \
+        node starts until all of the journal is there: after an interruption run the command again, which \
         begins from the start. Then start nodes: phones keep their secrets and tokens, what was \
         stored is stored, and the provider keys of the file are those of the cluster.
         """)
@@ -104,10 +104,60 @@ extension ClusterCommand {
       let settings = try await options.read()
       let notes = ProgressNotes()
       let done = try await ClusterImport.run(
-        file, into: settings.engine, replicas: settings.natsReplicas, now: { WallClock.now },
-        onProgress: { notes.report($0) })
+        file, into: settings.engine, stripes: settings.stripes, replicas: settings.natsReplicas,
+        now: { WallClock.now }, onProgress: { notes.report($0) })
       try TransferReport(file, done.counts, stripes: done.stripes)
         .say(options.json, "the cluster has the journal of \(file)")
+    }
+  }
+}
+
+extension ClusterCommand {
+  struct Restripe: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "restripe",
+      abstract: "Give a cluster's journal another number of stripes, while no node runs.",
+      discussion: """
+        Examples:
+
+          pushrelay cluster restripe 64 --nats nats://127.0.0.1:4222
+          pushrelay cluster restripe 24 --keep backup.sqlite --config relay.json
+
+        A cluster has at most as many nodes with phones as it has stripes (1 to 256, 8 unless \
+        'stripes' said otherwise when its journal was made). End all nodes first. The journal is \
+        exported to a file, deleted from the servers and imported again. The file stays: after an \
+        interruption 'pushrelay cluster import' brings it back.
+        """)
+
+    @Argument(help: "How many, from 1 to 256.")
+    var stripes: Int
+    @Option(help: "The file for the journal in between; it must not exist yet.")
+    var keep = "pushrelay-restripe.sqlite"
+    @OptionGroup var options: TransferOptions
+
+    func validate() throws {
+      guard Limits.stripes.contains(stripes) else {
+        throw ValidationError("a cluster has 1 to \(Limits.stripes.upperBound) stripes")
+      }
+    }
+
+    func run() async throws {
+      let settings = try await options.read()
+      let notes = ProgressNotes()
+      try await ClusterExport.last(settings.engine, to: keep, lease: settings.lease) {
+        notes.report($0)
+      }
+      do {
+        let done = try await ClusterImport.run(
+          keep, into: settings.engine, stripes: stripes, replicas: settings.natsReplicas,
+          now: { WallClock.now }, onProgress: { notes.report($0) })
+        try TransferReport(keep, done.counts, stripes: done.stripes)
+          .say(options.json, "the journal of the cluster is restriped, and still in \(keep)")
+      } catch {
+        throw CommandError(
+          "\(error); the journal is in \(keep): PUSHRELAY_STRIPES=\(stripes) pushrelay cluster "
+            + "import \(keep) goes on")
+      }
     }
   }
 }

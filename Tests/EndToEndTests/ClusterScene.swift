@@ -44,7 +44,7 @@ struct NATSServer: Sendable {
   /// What its URL begins with, and a user and a password before an `@`.
   var scheme = "nats"
   var user = ""
-  /// More of its configuration.
+  /// More of its configuration, with users in place of the one who may do what relays need.
   var settings = ""
 
   init(in folder: String) async throws {
@@ -62,7 +62,11 @@ struct NATSServer: Sendable {
     let program = try #require(try await Self.program.value)
     let shipped = Program.root.appending(path: "Docker/nats-server.conf")
     let configuration = folder + "/nats-server.conf"
-    try (String(contentsOf: shipped, encoding: .utf8) + settings).write(
+    let rights = "include ./nats-rights.conf"
+    let own = settings.isEmpty ? "include \(Program.root.path)/Docker/nats-rights.conf" : settings
+    let parts = try String(contentsOf: shipped, encoding: .utf8).components(separatedBy: rights)
+    try #require(parts.count == 2)
+    try parts.joined(separator: own).write(
       toFile: configuration, atomically: true, encoding: .utf8)
     // Its log is on standard error.
     let line = #"exec "$0" "$@" 2>&1"#

@@ -24,10 +24,10 @@ import Testing
   }
 
   private static func cluster(
-    _ verb: String, _ file: String, _ server: NATSServer
+    _ verb: String, _ what: String, _ server: NATSServer, _ more: [String] = []
   ) async throws -> Outcome {
     try await Program.run(
-      Program.pushrelay, ["cluster", verb, file, "--nats", server.url, "--json"])
+      Program.pushrelay, ["cluster", verb, what, "--nats", server.url, "--json"] + more)
   }
 
   /// Runs a relay on its own, and ends it.
@@ -180,6 +180,7 @@ import Testing
   func aRelayBecomesAClusterAndThatARelayAgain() async throws {
     let scratch = try Scratch()
     let (journal, copy) = (scratch.path + "/one/relay.sqlite", scratch.path + "/two/relay.sqlite")
+    let keep = ["--keep", scratch.path + "/kept.sqlite"]
     try FileManager.default.createDirectory(
       atPath: scratch.path + "/two", withIntermediateDirectories: true)
     let server = try await NATSServer(in: scratch.path)
@@ -211,6 +212,10 @@ import Testing
         try? await pushing.value
         #expect(copied.devices == 13 && copied.apps == 14 && copied.ownTokens == 1)
         #expect(copied.unregisteredTokens == 3 && copied.stripes == brought.stripes)
+        let early = try await Self.cluster("restripe", "24", server, keep)
+        #expect(!early.succeeded && early.errors.contains("is at work"), "\(early)")
+        let phone = scene.phones[11].on(relays[0])
+        scene.slots[11] = try #require(try await phone.report().apps[0].visible).uniqueId
         return scene
       }
       let check = try await Program.run(
@@ -220,6 +225,7 @@ import Testing
       #expect(occupied.errors.contains("has a cluster's journal already"), "\(occupied)")
       let exists = try await Self.cluster("export", copy, server)
       #expect(!exists.succeeded && exists.errors.contains("exists already"), "\(exists)")
+      let clustered = scene
       try await Self.alone(in: scratch.path + "/two") { relay in
         // Which of the last pushes the copy has is anybody's guess.
         let phone = scene.phones[11].on(relay)
@@ -227,6 +233,14 @@ import Testing
         try await scene.check([relay])
         try await scene.goOn([relay])
         try await scene.check([relay])
+      }
+      let restriped = try Report(try await Self.cluster("restripe", "24", server, keep))
+      #expect(restriped.stripes == 24 && restriped.devices == 13 && restriped.apps == 14)
+      try await Self.nodes(in: scratch.path, on: server) { relays in
+        var scene = clustered
+        try await scene.check(relays)
+        try await scene.goOn(relays)
+        try await scene.check(relays)
       }
     }
   }

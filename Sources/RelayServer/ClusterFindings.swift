@@ -1,0 +1,99 @@
+import Primitives
+
+/// One thing about a cluster: in order, or what is wrong and what to do.
+package struct ClusterFinding: Codable, Equatable, Sendable {
+  package var isProblem: Bool
+  package var text: String
+
+  package init(problem text: String) { (isProblem, self.text) = (true, text) }
+  package init(inOrder text: String) { (isProblem, self.text) = (false, text) }
+}
+
+extension ClusterStatus {
+  /// Everything in which a cluster can be less than it should be, as far as one node sees it: what
+  /// the alerts of `Docker/prometheus/alerts.yml` wake somebody for.
+  ///
+  /// - Parameter metrics: that node's samples, without the prefix `pushrelay_`; labels as printed.
+  package func findings(metrics: [String: Double]) -> [ClusterFinding] {
+    stripeFindings + nodeFindings + metricFindings(metrics)
+  }
+
+  private var stripeFindings: [ClusterFinding] {
+    let advice = [
+      "nobody":
+        "has no node, so its pushes are answered 503: start a node, or see the logs of those "
+        + "that are there",
+      "unreadable": "cannot be read, so its pushes are answered 503: the log of the node whose "
+        + "/health/ready is 503 names the message",
+      "moving": "is on its way from one node to another: look again in a second",
+    ]
+    let problems = stripes.compactMap { stripe in
+      advice[stripe.state].map { ClusterFinding(problem: "stripe \(stripe.stripe) \($0)") }
+    }
+    return problems.isEmpty
+      ? [ClusterFinding(inOrder: "each of \(stripes.count) stripes has a node")] : problems
+  }
+
+  private var nodeFindings: [ClusterFinding] {
+    var problems: [String] = []
+    for node in nodes {
+      let name = "node \(node.name)"
+      if node.state == "gone" {
+        problems.append(
+          "\(name) is gone since \(node.ageSeconds) s: start it again, or take it off the list with "
+            + "'pushrelay cluster forget \(node.name)'")
+        continue
+      }
+      if node.state == "draining" {
+        problems.append(
+          "\(name) drains: end it, or have it take stripes again with 'pushrelay cluster drain "
+            + "\(node.name) --undo'")
+      } else if node.stripes.isEmpty {
+        problems.append(
+          "\(name) has no stripe and passes everything on: it has just come, or there are more nodes "
+            + "than stripes ('pushrelay cluster restripe')")
+      }
+      if let left = node.leaseSeconds {
+        if left < 0 {
+          problems.append(
+            "\(name) has no lease since \(-left) s: it does not reach the NATS servers, or they have "
+              + "no leader")
+        }
+      } else {
+        problems.append("\(name) does not answer the others: see its log")
+      }
+      if let waiting = node.waitingSeconds, waiting > Self.slowSeconds {
+        problems.append(
+          "\(name) waits for the NATS servers, \(node.waiting ?? 0) records for \(waiting) s: see "
+            + "their disks")
+      }
+    }
+    if nodes.count(where: { $0.state == "active" }) < 2 {
+      problems.append("one node is at work: if it dies nobody takes its phones")
+    }
+    return problems.isEmpty
+      ? [ClusterFinding(inOrder: "\(nodes.count) nodes are at work, with their leases")]
+      : problems.map { ClusterFinding(problem: $0) }
+  }
+
+  /// As the alert has it.
+  private static let slowSeconds = 0.5
+
+  private func metricFindings(_ metrics: [String: Double]) -> [ClusterFinding] {
+    let difference = metrics["cluster_clock_difference_seconds"] ?? 0
+    let refused = metrics[#"hops_total{fate="refused"}"#] ?? 0
+    let lost = metrics[#"hops_total{fate="lost"}"#] ?? 0
+    return [
+      difference > 1
+        ? ClusterFinding(
+          problem: "another node's clock differs by \(difference) s, so hops are refused: see NTP")
+        : ClusterFinding(inOrder: "the nodes' clocks differ by \(difference) s at most"),
+      refused + lost > 0
+        ? ClusterFinding(
+          problem:
+            "\(Int(lost)) messages to other nodes were lost and \(Int(refused)) refused since "
+            + "\(node) started: phones connected again, providers got 503; see the network")
+        : ClusterFinding(inOrder: "no message to another node was lost or refused"),
+    ]
+  }
+}

@@ -1,0 +1,64 @@
+import Foundation
+import Testing
+
+@testable import RelayServer
+
+@Suite struct ClusterFindingsTests {
+  private func status(
+    _ change: (inout ClusterStatus) -> Void = { _ in }
+  ) throws -> ClusterStatus {
+    let node = #"""
+      "number":1,"ageSeconds":0.5,"partitions":128,"provider":"p","device":"d","admin":"",
+      "state":"active","leaseSeconds":2.5,"waiting":0,"waitingSeconds":0
+      """#
+    let json = #"""
+      {"node":"a","partitions":256,"nodes":[{"name":"a","stripes":[0],\#(node)},
+      {"name":"b","stripes":[1],\#(node)}],"stripes":[{"stripe":0,"state":"live","node":"a",
+      "epoch":1},{"stripe":1,"state":"live","node":"b","epoch":1}]}
+      """#
+    var status = try JSONDecoder().decode(ClusterStatus.self, from: Data(json.utf8))
+    change(&status)
+    return status
+  }
+
+  private let quiet = [
+    "cluster_clock_difference_seconds": 0.01, #"hops_total{fate="sent"}"#: 9,
+    #"hops_total{fate="refused"}"#: 0, #"hops_total{fate="lost"}"#: 0,
+  ]
+
+  @Test func nothingIsWrong() throws {
+    let findings = try status().findings(metrics: quiet)
+    #expect(findings.count == 4 && findings.allSatisfy { !$0.isProblem })
+  }
+
+  private static let changes: [(text: String, change: @Sendable (inout ClusterStatus) -> Void)] = [
+    ("stripe 1 has no node", { $0.stripes[1].state = "nobody" }),
+    ("stripe 1 cannot be read", { $0.stripes[1].state = "unreadable" }),
+    ("stripe 1 is on its way", { $0.stripes[1].state = "moving" }),
+    ("cluster forget b", { $0.nodes[1].state = "gone" }),
+    ("cluster drain b --undo", { $0.nodes[1].state = "draining" }),
+    ("node b has no stripe", { $0.nodes[1].stripes = [] }),
+    ("node b has no lease since 1.5 s", { $0.nodes[1].leaseSeconds = -1.5 }),
+    ("node b does not answer", { $0.nodes[1].leaseSeconds = nil }),
+    ("node b waits for the NATS servers", { $0.nodes[1].waitingSeconds = 0.6 }),
+    ("one node is at work", { $0.nodes.removeLast() }),
+  ]
+
+  @Test(arguments: changes.indices)
+  func eachIsSaid(_ index: Int) throws {
+    let (text, change) = Self.changes[index]
+    let problems = try status(change).findings(metrics: quiet).filter(\.isProblem)
+    #expect(problems.contains { $0.text.contains(text) }, "\(problems)")
+  }
+
+  @Test func metricsAreJudged() throws {
+    for (name, text) in [
+      ("cluster_clock_difference_seconds", "clock differs"),
+      (#"hops_total{fate="refused"}"#, "2 refused"), (#"hops_total{fate="lost"}"#, "2 messages"),
+    ] {
+      let problems = try status().findings(metrics: quiet.merging([name: 2]) { $1 })
+        .filter(\.isProblem)
+      #expect(problems.count == 1 && problems[0].text.contains(text), "\(problems)")
+    }
+  }
+}
