@@ -1,4 +1,5 @@
 package import NATS
+package import Primitives
 import RelayCore
 package import RelayStore
 

@@ -15,7 +15,8 @@ package struct ClusterImport {
   private let run = UInt64.random(in: 1 ... .max)
 
   /// Imports the file; returns the counts and the number of stripes. Makes the stream, if there is
-  /// none, with so many stripes on `replicas` servers. Starts an interrupted import again. Often calls `onProgress`.
+  /// none, with so many stripes on `replicas` servers. Starts an interrupted import again. Often
+  /// calls `onProgress`.
   package static func run(
     _ path: String, into engine: NATSAccess, stripes: Int, replicas: Int,
     now: @escaping @Sendable () -> Instant, onProgress: @escaping (String) -> Void

@@ -1,5 +1,3 @@
-import Primitives
-
 /// One thing about a cluster: in order, or what is wrong and what to do.
 package struct ClusterFinding: Codable, Equatable, Sendable {
   package var isProblem: Bool
@@ -40,8 +38,8 @@ extension ClusterStatus {
       let name = "node \(node.name)"
       if node.state == "gone" {
         problems.append(
-          "\(name) is gone since \(node.ageSeconds) s: start it again, or take it off the list with "
-            + "'pushrelay cluster forget \(node.name)'")
+          "\(name) is gone since \(node.ageSeconds) s: start it again, or take it off the list "
+            + "with 'pushrelay cluster forget \(node.name)'")
         continue
       }
       if node.state == "draining" {
@@ -50,14 +48,14 @@ extension ClusterStatus {
             + "\(node.name) --undo'")
       } else if node.stripes.isEmpty {
         problems.append(
-          "\(name) has no stripe and passes everything on: it has just come, or there are more nodes "
-            + "than stripes ('pushrelay cluster restripe')")
+          "\(name) has no stripe and passes everything on: it has just come, or there are more "
+            + "nodes than stripes ('pushrelay cluster restripe')")
       }
       if let left = node.leaseSeconds {
         if left < 0 {
           problems.append(
-            "\(name) has no lease since \(-left) s: it does not reach the NATS servers, or they have "
-              + "no leader")
+            "\(name) has no lease since \(-left) s: it does not reach the NATS servers, or they "
+              + "have no leader")
         }
       } else {
         problems.append("\(name) does not answer the others: see its log")

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Configuration
 import RelayCluster
+import RelayCore
 import RelayServer
 import RelaySetup
 import RelayStore
@@ -91,9 +92,10 @@ extension ClusterCommand {
 
         End the relay first; the file is only read and stays as it is. The stream is made as the \
         first node makes it (natsReplicas and stripes in --config or in the environment), and no \
-        node starts until all of the journal is there: after an interruption run the command again, which \
-        begins from the start. Then start nodes: phones keep their secrets and tokens, what was \
-        stored is stored, and the provider keys of the file are those of the cluster.
+        node starts until all of the journal is there: after an interruption run the command \
+        again, which begins from the start. Then start nodes: phones keep their secrets and \
+        tokens, what was stored is stored, and the provider keys of the file are those of the \
+        cluster.
         """)
 
     @Argument(help: "relay.sqlite of a relay that has ended, or a backup.")

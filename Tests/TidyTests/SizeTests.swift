@@ -12,10 +12,10 @@ private enum Most {
 private let linesPerTarget = [
   "AdminAPI": 1150, "Cockpit": 3450, "CoreBenchmarks": 850, "DeviceLink": 700, "DeviceModel": 6900,
   "DeviceSimulator": 5800, "HTTP2": 3250, "NATS": 350, "PhoneRuntime": 2900, "Primitives": 700,
-  "ProviderCredentials": 1800, "RelayClient": 1750, "RelayCluster": 4900, "RelayCore": 9950,
-  "RelayFaults": 350, "RelayRecording": 2900, "RelayRequests": 900, "RelayServer": 10400,
+  "ProviderCredentials": 1800, "RelayClient": 1750, "RelayCluster": 4950, "RelayCore": 10000,
+  "RelayFaults": 350, "RelayRecording": 2900, "RelayRequests": 900, "RelayServer": 10550,
   "RelaySetup": 700, "RelayStore": 2800, "RelayTestKit": 350, "SQLite": 450, "TLS": 1700,
-  "Transport": 150, "pushrelay": 6200,
+  "Transport": 150, "pushrelay": 6300,
 ]
 
 /// Files that are one table, a row a case, and may be longer. None is today.

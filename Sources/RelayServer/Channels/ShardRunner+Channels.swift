@@ -12,7 +12,7 @@ struct BroadcastSlice: Sendable {
   let streams: [StreamAddress]
 }
 
-/// What other loops and nodes have for the streams of this one.
+/// Broadcasts that other loops and nodes have for the streams of this one.
 ///
 /// Not written as it arrives: they have the next before this loop has written the last, and a loop
 /// runs all that others hand it before it looks at its sockets. Providers would wait until the

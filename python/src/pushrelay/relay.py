@@ -115,7 +115,7 @@ class Relay:
             raise
         listeners = dict(word.split("=", 1) for word in self._process.ready.split()[1:])
         self._provider, self._device = listeners["provider"], listeners["device"]
-        self._channels = listeners["channels"]
+        self._channels = listeners.get("channels")
         self._admin = Admin(listeners["admin"], self._read("admin.token").strip())
         return self
 
