@@ -63,10 +63,11 @@ struct NATSServer: Sendable {
     let shipped = Program.root.appending(path: "Docker/nats-server.conf")
     let configuration = folder + "/nats-server.conf"
     let rights = "include ./nats-rights.conf"
-    let own = settings.isEmpty ? "include \(Program.root.path)/Docker/nats-rights.conf" : settings
+    let relay = try String(
+      contentsOf: Program.root.appending(path: "Docker/nats-rights.conf"), encoding: .utf8)
     let parts = try String(contentsOf: shipped, encoding: .utf8).components(separatedBy: rights)
     try #require(parts.count == 2)
-    try parts.joined(separator: own).write(
+    try parts.joined(separator: settings.isEmpty ? relay : settings).write(
       toFile: configuration, atomically: true, encoding: .utf8)
     // Its log is on standard error.
     let line = #"exec "$0" "$@" 2>&1"#
