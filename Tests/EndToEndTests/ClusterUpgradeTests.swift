@@ -146,7 +146,7 @@ import Testing
             let count = load.count
             try await Self.until { load.count > count + 20 }
             load.end()
-            while !load.isDone { try await Task.sleep(for: .milliseconds(20)) }
+            try await Self.until { load.isDone }
             for (token, registered) in all {
               var phone = registered
               phone.relay = new[1].relay
