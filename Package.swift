@@ -399,7 +399,7 @@ let package = Package(
       dependencies: [
         "Primitives", "RelayCore", "RelayRecording", "RelayStore", "RelayCluster", "NATS",
       ],
-      swiftSettings: safe),
+      exclude: ["Fixtures"], swiftSettings: safe),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [

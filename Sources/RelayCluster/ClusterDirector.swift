@@ -1,6 +1,6 @@
 package import Primitives
 package import RelayCore
-import RelayRecording
+package import RelayRecording
 import RelayStore
 
 /// Performs what a node does when it gains or loses stripes.
@@ -20,7 +20,7 @@ package protocol ClusterDelegate: Sendable {
   func receive(_ hop: [UInt8], forLoop loop: Int)
   /// The connection to the other nodes is back; messages on it may be lost.
   func connectionReturned()
-  func answer(_ question: [UInt8]) async -> [UInt8]
+  func answer(_ question: ByteReader) async -> [UInt8]
 }
 
 /// Looks at the cluster a few times a second, and when told to, and does one thing at a time:
@@ -33,6 +33,8 @@ package actor ClusterDirector {
   private var report: NodeReport
   /// The process ends: it drains to the last.
   private var isEnding = false
+  /// The form that is written, if this version does not read it.
+  package private(set) var strangeForm: UInt8?
   private var attempts: UInt64 = 0
   /// Consecutive failed claims per stripe, refused by a live node that does not report the stripe
   /// as its own.
@@ -131,14 +133,14 @@ package actor ClusterDirector {
     return followed.contains(number)
   }
 
-  private func answer(_ question: [UInt8]) async -> [UInt8] {
-    var reader = ByteReader(question)
-    var writer = ByteWriter()
+  private func answer(_ question: ByteReader) async -> [UInt8] {
+    var (reader, writer) = (question, ByteWriter(form: question.form))
     switch try? reader.read(ClusterQuestion.self) {
     case .feedback(let position, let limit):
       writer.put(await journal.ownListing(after: position, limit: limit))
     case .owned(let tokens): writer.put(await journal.onQueue { $0.owned(tokens) })
-    case .relay(let question): return await delegate.answer(question)
+    case .relay(let bytes):
+      return await delegate.answer(ByteReader(bytes, form: question.form))
     case .knows(let number): writer.put(knows(number))
     case .place(let place): await delegate.adopt(SharedSettings(channels: [place]))
     case .broadcast(let broadcast): delegate.publish(broadcast)
@@ -166,6 +168,11 @@ package actor ClusterDirector {
     }
   }
 
+  /// Waits until the cluster writes a form that this version does not read, or it is cancelled.
+  package func untilStrange() async {
+    while strangeForm == nil, !Task.isCancelled { try? await Task.sleep(for: Self.pause) }
+  }
+
   /// Stops; returns when the work under way has ended.
   package func end() async {
     journal.port.setHandlers(nil)
@@ -183,7 +190,7 @@ package actor ClusterDirector {
     ClusterView(
       stripeCount: journal.stripeCount, run: journal.run, report: report,
       others: membership.alive(at: ClusterJournal.clock),
-      due: quarantine.due(at: ClusterJournal.clock))
+      due: quarantine.due(at: ClusterJournal.clock), form: journal.port.form.written)
   }
 
   private func look() async {
@@ -195,6 +202,7 @@ package actor ClusterDirector {
       sight.nodes.filter { $0.stamp.run != journal.run }, at: ClusterJournal.clock,
       wall: journal.configuration.now())
     noticeClocks()
+    await adopt(sight.form)
     let shouldDrain = isEnding || sight.drains[journal.configuration.node] == journal.run
     if report.isDraining != shouldDrain {
       report.isDraining = shouldDrain
@@ -210,15 +218,29 @@ package actor ClusterDirector {
     await follow()
     await noticeLosses()
     journal.port.looked(after: lease)
-    guard await journal.isLeaseHeld, moving == nil, !Task.isCancelled, let step = view.step else {
-      return
-    }
+    guard await journal.isLeaseHeld, moving == nil, !Task.isCancelled, strangeForm == nil,
+      let step = view.step
+    else { return }
     move {
       switch step {
       case .claim(let stripe): await self.claim(stripe)
       case .offer(let stripe, let run): await self.offer(stripe, to: run)
       }
     }
+  }
+
+  /// Writes the form that the nodes have agreed on. If this version does not read it, this node was
+  /// away, and the others have its stripes.
+  private func adopt(_ form: UInt8) async {
+    guard form <= ClusterForm.newest else {
+      strangeForm = form
+      for holding in report.holdings { await lost(Int(holding.stripe), to: nil) }
+      return
+    }
+    let port = journal.port
+    port.form.written = max(port.form.written, form)
+    let next = membership.nextForm(after: port.form.written, at: ClusterJournal.clock)
+    if let next, await journal.isLeaseHeld { await journal.bucket.raiseForm(to: next) }
   }
 
   /// Runs moves one after the other: a lost stripe may come back before it has left.
@@ -425,8 +447,8 @@ extension ClusterDirector {
     return true
   }
 
-  /// All nodes, this one first, and where each stripe is.
-  package var status: (nodes: [NodeStatus], routes: [StripeRoute]) {
+  /// All nodes, this one first, where each stripe is, and the form that is written.
+  package var status: (nodes: [NodeStatus], routes: [StripeRoute], form: UInt8) {
     let now = ClusterJournal.clock
     let me = NodeStatus(
       name: journal.configuration.node, report: report, age: .milliseconds(0), isAlive: true)
@@ -435,6 +457,6 @@ extension ClusterDirector {
         name: key.stamp.node, report: key.report, age: age,
         isAlive: age < journal.configuration.lease)
     }
-    return ([me] + others, routes)
+    return ([me] + others, routes, journal.port.form.written)
   }
 }

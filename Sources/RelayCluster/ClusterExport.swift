@@ -16,6 +16,7 @@ package enum ClusterExport {
       throw .noCluster(servers: engine.servers.map(EngineClient.withoutUser))
     }
     let bucket = EngineBucket(client: client)
+    try await bucket.adoptForm(of: stream)
     try await bucket.refuseHalfImport()
     for stripe in 0..<stream.stripeCount {
       let name = "stripe \(stripe + 1) of \(stream.stripeCount)"

@@ -29,6 +29,7 @@ package struct ClusterImport {
     let work = ClusterImport(
       client: client, stream: stream, bucket: EngineBucket(client: client), now: now,
       onProgress: onProgress)
+    try await work.bucket.adoptForm(of: stream)
     return try await work.bring(journal)
   }
 
@@ -115,7 +116,8 @@ package struct ClusterImport {
   ) async throws(StoreError) {
     var last: UInt64 = 0
     let messages = Self.messages(
-      of: state, run: run, highest: highest, at: now(), messageBytes: client.messageBytes)
+      of: state, run: run, form: client.form.written, highest: highest, at: now(),
+      messageBytes: client.messageBytes)
     for message in messages {
       onProgress("writing stripe \(stripe + 1) of \(stream.stripeCount)")
       last = try await publish(message, stripe, after: last)
@@ -123,13 +125,14 @@ package struct ClusterImport {
   }
 
   static func messages(
-    of state: StripeState, run: UInt64, highest: UInt64, at now: Instant, messageBytes: Int
+    of state: StripeState, run: UInt64, form: UInt8, highest: UInt64, at now: Instant,
+    messageBytes: Int
   ) -> [StripeMessage] {
     let parts = state.snapshot(messageBytes: messageBytes)
     return parts.enumerated().map { place, entries in
       StripeMessage(
         head: .init(
-          stamp: Stamp(node: "import", run: run, epoch: 1, number: UInt64(place)),
+          form: form, stamp: Stamp(node: "import", run: run, epoch: 1, number: UInt64(place)),
           kind: .snapshot(part: UInt32(place), of: UInt32(parts.count)), highest: highest,
           writtenAt: now), entries: entries)
     }

@@ -22,11 +22,12 @@ extension ClusterJournal {
       replicas: configuration.replicas)
     try client.checkPayload()
     let bucket = EngineBucket(client: client)
+    try await bucket.adoptForm(of: stream)
     try await bucket.refuseHalfImport()
     try await waitForName(configuration, bucket, onNotice)
     try await agreeOnLease(configuration, bucket)
     let number = try await nextNumber(client, stream, bucket)
-    let port = try await connectPort(configuration, number)
+    let port = try await connectPort(configuration, number, client.form)
     let key = try await client.last(
       EngineStream.bucket, EngineStream.subject(ofLease: configuration.node))
     let journal = ClusterJournal(
@@ -36,6 +37,8 @@ extension ClusterJournal {
     do {
       // An import looks for leases once its key is visible, so one sees the other.
       try await bucket.refuseHalfImport()
+      // The nodes may have agreed on another one before they saw this node's key.
+      try await bucket.adoptForm(of: stream)
       try await checkLease(configuration, bucket)
     } catch {
       await journal.stop()
@@ -49,12 +52,12 @@ extension ClusterJournal {
   }
 
   private static func connectPort(
-    _ configuration: Configuration, _ number: UInt16
+    _ configuration: Configuration, _ number: UInt16, _ form: ClusterForm
   ) async throws(StoreError) -> HopPort {
     try await EngineClient.blocking(configuration.engine) { () throws(NATSError) in
       try HopPort(
         configuration.engine, name: configuration.node, number: number,
-        lease: configuration.lease)
+        lease: configuration.lease, form: form)
     }
   }
 

@@ -1,6 +1,6 @@
 package import Primitives
 import RelayCore
-import RelayRecording
+package import RelayRecording
 package import RelayStore
 import Synchronization
 
@@ -39,24 +39,23 @@ extension ClusterJournal {
   /// Numbers of the other nodes at work.
   package var peerNumbers: [UInt16] { core.withLock { $0.peers.numbers } }
 
-  /// Asks another node's relay; nil when no answer comes in time.
+  /// Asks another node's relay, in a form; nil when no answer comes in time.
   package func ask(
-    relayOf node: UInt16, _ question: [UInt8], within patience: Interval
-  ) async -> [UInt8]? {
-    await askBytes(node, .relay(question), within: patience)
+    relayOf node: UInt16, _ question: [UInt8], form: UInt8, within patience: Interval
+  ) async -> ByteReader? {
+    await ask(node, .relay(question), form: form, within: patience)
   }
 
   /// True if another node's loops know this one, or it is of an earlier version, which does not
   /// understand the question.
   func isKnown(to node: UInt16) async -> Bool {
-    guard let bytes = await askBytes(node, .knows(port.number)) else { return false }
-    var reader = ByteReader(bytes)
-    return bytes.isEmpty || (try? reader.read(Bool.self)) == true
+    guard var reader = await ask(node, .knows(port.number)) else { return false }
+    return reader.isAtEnd || (try? reader.read(Bool.self)) == true
   }
 
   /// Each task ends when its node knows it, or has not answered in time.
   func tellOthers(_ news: ClusterQuestion) -> [Task<Void, Never>] {
-    peerNumbers.map { node in Task { _ = await askBytes(node, news) } }
+    peerNumbers.map { node in Task { _ = await ask(node, news) } }
   }
 
   private func askAll<Answer: BinaryCodable>(
@@ -64,8 +63,8 @@ extension ClusterJournal {
   ) async throws(StoreError) -> [Answer] {
     var answers: [Answer] = []
     for node in peerNumbers {
-      var reader = ByteReader(await askBytes(node, question) ?? [])
-      guard let answer = try? reader.read(Answer.self) else {
+      var reader = await ask(node, question)
+      guard let answer = try? reader?.read(Answer.self) else {
         throw .engineRefuses(reason: "node \(node) does not answer")
       }
       answers.append(answer)
@@ -73,11 +72,12 @@ extension ClusterJournal {
     return answers
   }
 
-  private func askBytes(
-    _ node: UInt16, _ question: ClusterQuestion, within patience: Interval = Limits.hopAge
-  ) async -> [UInt8]? {
-    var writer = ByteWriter()
+  private func ask(
+    _ node: UInt16, _ question: ClusterQuestion, form: UInt8? = nil,
+    within patience: Interval = Limits.hopAge
+  ) async -> ByteReader? {
+    var writer = ByteWriter(form: form ?? port.form.written)
     writer.put(question)
-    return await port.ask(node, writer.bytes, within: patience)
+    return await port.ask(node, writer, within: patience)
   }
 }

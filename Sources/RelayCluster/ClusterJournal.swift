@@ -98,9 +98,6 @@ package final class ClusterJournal: DurableJournal {
     var lock: FileLock?
   }
 
-  /// The form of stripes and of nodes' messages.
-  package static var form: UInt8 { StripeMessage.form }
-
   let configuration: Configuration
   let client: EngineClient
   let stream: EngineStream
@@ -226,6 +223,7 @@ package final class ClusterJournal: DurableJournal {
     var idle: CheckedContinuation<Void, Never>?
     core.withLock { core in
       guard !core.isStopped else { return }
+      core.node.form = client.form.written
       work(&core.node, now)
       core.node.handle(.tick, at: now, wall: wall)
       (effects, outcomes) = core.node.handOver()

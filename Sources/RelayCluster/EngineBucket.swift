@@ -19,6 +19,8 @@ struct EngineBucket: Sendable {
     static let providerKeys = Key(subject: "$KV.pushrelay.common.keys")
     static let authorities = Key(subject: "$KV.pushrelay.common.authorities")
     static let names = Key(subject: "$KV.pushrelay.common.names")
+    /// One byte: the form that nodes write. Without it, the one that the stream was made in.
+    static let form = Key(subject: "$KV.pushrelay.common.form")
     /// Marks of broadcasts that are not stored.
     static let marks = Key(subject: "$KV.pushrelay.marks")
     /// The unfinished import; 0 when none.
@@ -42,13 +44,15 @@ struct EngineBucket: Sendable {
     var settings = SharedSettings()
     /// The run that is to drain, by node name.
     var drains: [String: UInt64] = [:]
+    var form = ClusterForm.first
   }
 
   private static let leases = "$KV.pushrelay.lease."
   private static let drains = "$KV.pushrelay.drain."
   private static let cursors = "$KV.pushrelay.cursor."
   private static let channels = "$KV.pushrelay.channel."
-  private static let form: UInt8 = 1
+  /// Values stay as they were written, so all forms since then are read.
+  private static let firstForm: UInt8 = 1
 
   /// Reads what nodes need to know of each other, in one question, and in another one which
   /// channels have changed since a revision; nil when no answer comes.
@@ -70,6 +74,7 @@ struct EngineBucket: Sendable {
       case Key.providerKeys.subject: sight.settings.providerKeys = Self.value(message.body)
       case Key.authorities.subject: sight.settings.authorities = Self.value(message.body)
       case Key.names.subject: sight.settings.names = Self.value(message.body)
+      case Key.form.subject: sight.form = message.body.first ?? sight.form
       case _ where subject.hasPrefix(Self.drains):
         sight.drains[String(subject.dropFirst(Self.drains.count))] = Self.value(message.body)
       case _ where subject.hasPrefix(Self.leases):
@@ -130,6 +135,25 @@ struct EngineBucket: Sendable {
     ) { await client.ask(Key.marks.subject, within: .seconds(1))?.first?.storedSequence }
   }
 
+  // MARK: Form
+
+  /// Goes by the form of what is there. Throws, writing nothing, if this version does not read it.
+  func adoptForm(of stream: EngineStream) async throws(StoreError) {
+    let raised = try await client.last(EngineStream.bucket, Key.form.subject).body.first
+    let form = max(stream.form, raised ?? 0)
+    guard ClusterForm.readable.contains(form) else {
+      throw .otherForm(of: "the cluster", found: "\(form)", ClusterForm.readable)
+    }
+    client.form.written = form
+  }
+
+  /// Another node may be faster; the next look finds what was written.
+  func raiseForm(to form: UInt8) async {
+    let last = try? await client.last(EngineStream.bucket, Key.form.subject, tries: 1)
+    guard let last, last.body.first ?? 0 < form else { return }
+    _ = await client.ask(Key.form.subject, [form], after: last.sequence, within: .seconds(1))
+  }
+
   // MARK: Values
 
   /// Throws if an import is unfinished: half a journal must not be served.
@@ -168,7 +192,9 @@ struct EngineBucket: Sendable {
 
   private static func value<Value: BinaryCodable>(_ bytes: [UInt8]) -> Value? {
     var reader = ByteReader(bytes)
-    guard (try? reader.byte()) == form else { return nil }
+    guard (try? reader.readForm(first: firstForm, oldest: ClusterForm.first)) != nil else {
+      return nil
+    }
     return try? reader.read(Value.self)
   }
 
@@ -178,7 +204,7 @@ struct EngineBucket: Sendable {
   ) throws(StoreError) -> Value? {
     guard let first = bytes.first else { return nil }
     guard let value: Value = value(bytes) else {
-      throw .otherForm(of: key.subject, found: "\(first)", "\(form)")
+      throw .otherForm(of: key.subject, found: "\(first)", ClusterForm.readable)
     }
     return value
   }
@@ -208,8 +234,8 @@ struct EngineBucket: Sendable {
       let last = try await client.last(EngineStream.bucket, key.subject, tries: tries)
       let old: Value? = try Self.value(last.body, of: key)
       guard let new = make(old) else { return (old, last.sequence) }
-      var writer = ByteWriter()
-      writer.put(byte: Self.form)
+      var writer = ByteWriter(form: client.form.written)
+      writer.putForm(first: Self.firstForm)
       writer.put(new)
       let answer = await client.ask(
         key.subject, writer.bytes, after: last.sequence, within: .seconds(1))

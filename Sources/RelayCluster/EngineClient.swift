@@ -8,6 +8,7 @@ import RelayStore
 final class EngineClient: Sendable {
   private let connection: NATSConnection
   private let questions: OpenQuestions
+  let form = ClusterForm()
 
   private init(_ connection: NATSConnection, _ questions: OpenQuestions) {
     self.connection = connection

@@ -18,6 +18,8 @@ struct EngineStream: Sendable {
   let stripeCount: Int
   let replicas: Int
   let maximumBytes: Int?
+  /// Of the version that made it. Nodes have raised it since if the bucket says so.
+  let form: UInt8
 
   /// One stripe's share of it: a full stream does not even take a snapshot that would make it
   /// smaller.
@@ -31,7 +33,8 @@ struct EngineStream: Sendable {
     let wanted = StreamConfiguration(
       name: name, subjects: ["\(name).stripe.*"], numReplicas: replicas,
       metadata: [
-        partitionsKey: "\(partitions)", stripesKey: "\(stripes)", formKey: "\(StripeMessage.form)",
+        partitionsKey: "\(partitions)", stripesKey: "\(stripes)",
+        formKey: "\(ClusterForm.number(of: ClusterForm.newest, first: StripeMessage.firstForm))",
       ])
     let found = try checked(try await streamMade(wanted, client))
     let leases = StreamConfiguration(
@@ -52,9 +55,10 @@ struct EngineStream: Sendable {
       let stripes = found.metadata?[stripesKey].flatMap({ Int($0) }),
       PartitionTable.counts.contains(partitions), Limits.stripes.contains(stripes)
     else { throw .engineRefuses(reason: "the stream \(name) was not made by a relay") }
-    let form = found.metadata?[formKey] ?? firstForm
-    guard form == "\(StripeMessage.form)" else {
-      throw .otherForm(of: "the stream \(name)", found: form, "\(StripeMessage.form)")
+    let number = found.metadata?[formKey] ?? oldestForm
+    let form = UInt8(number).flatMap { ClusterForm.form($0, first: StripeMessage.firstForm) }
+    guard let form, form <= ClusterForm.newest else {
+      throw .otherForm(of: "the stream \(name)", found: number, ClusterForm.readable)
     }
     // Messages that the engine may drop by itself were answered 200.
     guard found.retention == "limits", found.maxAge == 0, found.maxMsgs == -1,
@@ -67,14 +71,14 @@ struct EngineStream: Sendable {
     }
     return EngineStream(
       partitionCount: partitions, stripeCount: stripes, replicas: found.numReplicas,
-      maximumBytes: found.maxBytes > 0 ? found.maxBytes : nil)
+      maximumBytes: found.maxBytes > 0 ? found.maxBytes : nil, form: form)
   }
 
   private static let partitionsKey = "pushrelay.partitions"
   private static let stripesKey = "pushrelay.stripes"
   private static let formKey = "pushrelay.form"
   /// Of streams that do not say theirs.
-  private static let firstForm = "2"
+  private static let oldestForm = "2"
 
   /// The API level of nats-server 2.12 (NATS documentation, "JetStream API Levels").
   private static let oldestLevel = 2

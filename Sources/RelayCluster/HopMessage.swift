@@ -30,7 +30,6 @@ package enum HopItem: Hashable, Sendable {
 
 /// Sender, receiver and number of a message between loops.
 package struct HopHead: Hashable, Sendable {
-  package var form = NodeReport.form
   package var node: UInt16
   package var loop: UInt16
   /// Rises by one per message of a pair of loops.
@@ -55,10 +54,13 @@ extension HopMessage {
 }
 
 extension HopHead: BinaryCodable {
-  package func write(to writer: inout ByteWriter) { writer.put(form, node, loop, number, sentAt) }
+  package func write(to writer: inout ByteWriter) {
+    writer.putForm(first: ClusterForm.first)
+    writer.put(node, loop, number, sentAt)
+  }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    guard try reader.read(UInt16.self) == NodeReport.form else { throw reader.invalid(Self.self) }
+    try reader.readForm(first: ClusterForm.first)
     self.init(
       node: try reader.read(), loop: try reader.read(), number: try reader.read(),
       sentAt: try reader.read())

@@ -3,7 +3,7 @@ import Dispatch
 import NATS
 package import Primitives
 import RelayCore
-import RelayRecording
+package import RelayRecording
 import Synchronization
 
 /// Messages between loops of different nodes: core NATS, on a connection of its own, so that they
@@ -41,13 +41,14 @@ package final class HopPort: Sendable {
     /// A node has changed its report.
     var onLook: @Sendable () -> Void
     var onReturn: @Sendable () -> Void
-    var onQuestion: @Sendable ([UInt8]) async -> [UInt8]
+    var onQuestion: @Sendable (ByteReader) async -> [UInt8]
   }
 
   /// Bytes that are acknowledged at once, not a moment later.
   private static let acknowledgedBytes = 256 << 10
 
   package let number: UInt16
+  package let form: ClusterForm
   /// When the lease ends, in milliseconds of `ClusterJournal.clock`.
   private let leaseEnd = Atomic<Int64>(0)
   /// Leases begun, and the last of them after which this node has looked what others have claimed.
@@ -73,10 +74,10 @@ package final class HopPort: Sendable {
 
   /// Connects; blocks meanwhile.
   init(
-    _ access: NATSAccess, name: String, number: UInt16, lease: Interval
+    _ access: NATSAccess, name: String, number: UInt16, lease: Interval, form: ClusterForm
   ) throws(NATSError) {
     let arrivals = Arrivals()
-    self.number = number
+    (self.number, self.form) = (number, form)
     standstill = Mutex(Standstill(lease: lease))
     self.arrivals = arrivals
     connection = try NATSConnection(
@@ -153,9 +154,12 @@ package final class HopPort: Sendable {
 
   // MARK: Loops
 
+  /// For a message's items.
+  package var writer: ByteWriter { ByteWriter(form: form.written) }
+
   /// Sends encoded items; false when too much is on its way. `now` is UNIX time.
   package func send(
-    _ items: [UInt8], to node: UInt16, loop: UInt16, from own: UInt16, at now: Instant
+    _ items: ByteWriter, to node: UInt16, loop: UInt16, from own: UInt16, at now: Instant
   ) -> Bool {
     let link = Link(node: node, loop: loop, from: own)
     let number = arrivals.state.withLock { state in
@@ -165,9 +169,9 @@ package final class HopPort: Sendable {
       return number
     }
     guard let number else { return false }
-    var writer = ByteWriter()
+    var writer = ByteWriter(form: items.form)
     writer.put(HopHead(node: self.number, loop: own, number: number, sentAt: now))
-    writer.put(raw: items)
+    writer.put(raw: items.bytes)
     let body = writer.bytes
     queue.async { self.publish(body, node, "\(loop)") }
     return true
@@ -193,7 +197,7 @@ package final class HopPort: Sendable {
       return state.owed
     }
     for (link, what) in owed {
-      var writer = ByteWriter()
+      var writer = writer
       writer.put(
         HopHead(
           node: number, loop: link.from, number: what.number, sentAt: Instant(milliseconds: 0)))
@@ -208,18 +212,22 @@ package final class HopPort: Sendable {
     queue.async { for node in nodes { self.publish([], node, "look") } }
   }
 
-  /// Asks another node; nil when no answer comes in time.
+  /// Asks another node, which answers in the question's form; nil when no answer comes in time.
   func ask(
-    _ node: UInt16, _ question: [UInt8], within patience: Interval
-  ) async -> [UInt8]? {
+    _ node: UInt16, _ question: ByteWriter, within patience: Interval
+  ) async -> ByteReader? {
+    // The first form was not said.
+    let form = question.form == ClusterForm.first ? "" : ".\(question.form)"
     let messages: [NATSMessage]? = await withCheckedContinuation { continuation in
       let number = arrivals.questions.open(
         within: .milliseconds(Int(patience.milliseconds)),
         isLast: { $0.tag.hasPrefix("answer") }
       ) { continuation.resume(returning: $0) }
-      queue.async { self.publish(question, node, "ask.\(self.number).\(number)") }
+      queue.async {
+        self.publish(question.bytes, node, "ask.\(self.number).\(number)\(form)")
+      }
     }
-    return messages.flatMap(AnswerParts.join)
+    return messages.flatMap(AnswerParts.join).map { ByteReader($0, form: question.form) }
   }
 
   private func send(_ answer: [UInt8], to node: UInt16, _ number: UInt64) {
@@ -250,11 +258,12 @@ package final class HopPort: Sendable {
       let link = Link(node: head.node, loop: head.loop, from: own)
       arrivals.state.withLock { $0.windows[link]?.arrived(through: head.number) }
     case "ask":
-      guard parts.count == 3, let node = UInt16(parts[1]), let number = UInt64(parts[2]) else {
-        return
-      }
+      guard parts.count >= 3, let node = UInt16(parts[1]), let number = UInt64(parts[2]),
+        let form = parts.count == 3 ? ClusterForm.first : UInt8(parts[3]),
+        ClusterForm.readable.contains(form)
+      else { return }
       Task {
-        let answer = await handlers.onQuestion(message.body)
+        let answer = await handlers.onQuestion(ByteReader(message.body, form: form))
         guard let port = arrivals.port.withLock({ $0.port }) else { return }
         port.queue.async { port.send(answer, to: node, number) }
       }

@@ -43,6 +43,13 @@ package struct JournalNode: Sendable {
 
   /// This node's stripes.
   package private(set) var stripes: [StripeWriter?]
+  /// To write (`ClusterForm`).
+  package var form = ClusterForm.first {
+    didSet {
+      guard form != oldValue else { return }
+      for stripe in stripes.indices { stripes[stripe]?.form = form }
+    }
+  }
   package private(set) var lease: LeaseKeeper
   package private(set) var report: NodeReport
   private let stamp: Stamp
@@ -114,6 +121,7 @@ package struct JournalNode: Sendable {
     _ stripe: Int, _ writer: StripeWriter, at now: Instant, wall: Instant
   ) {
     var writer = writer
+    writer.form = form
     let effects = writer.claim(at: now, wall: wall)
     stripes[stripe] = writer
     for sequence in writer.contents.state.sequences { places[sequence] = UInt8(stripe) }
@@ -193,11 +201,11 @@ package struct JournalNode: Sendable {
   }
 
   private mutating func renew(at now: Instant, _ wall: Instant) {
-    let (mine, report) = (stamp, report)
+    let (mine, report, form) = (stamp, report, form)
     let effect = lease.tick(at: now) { number in
       var stamp = mine
       stamp.number = number
-      let head = StripeMessage.Head(stamp: stamp, writtenAt: wall)
+      let head = StripeMessage.Head(form: form, stamp: stamp, writtenAt: wall)
       return StripeMessage(head: head, entries: [.report(report)]).bytes
     }
     perform(effect, .lease)

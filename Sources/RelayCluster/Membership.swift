@@ -25,6 +25,8 @@ package struct Membership: Sendable {
   private let length: Interval
   private var known: [String: Known] = [:]
   private var takenAt: Instant?
+  /// Since when all nodes read the form behind the one that is written.
+  private var agreedAt: Instant?
 
   /// - Parameter length: how long a key may be unchanged before its node counts as gone.
   package init(length: Interval) { self.length = length }
@@ -69,6 +71,15 @@ package struct Membership: Sendable {
     return known.values.filter { now - $0.since >= Limits.goneNodeKept }.map(\.key)
   }
 
+  /// The next form to write, once all nodes have read it for as long as a restart of one may take.
+  /// One that is gone counts until it is off the list: it may come back as it was.
+  package mutating func nextForm(after written: UInt8, at now: Instant) -> UInt8? {
+    let isRead =
+      ClusterForm.newest > written && known.values.allSatisfy { $0.key.report.form > written }
+    agreedAt = isRead ? agreedAt ?? now : nil
+    return agreedAt.map { now - $0 >= length } == true ? written + 1 : nil
+  }
+
   /// All nodes with a key, and its age since the last change.
   package func all(at now: Instant) -> [(key: Key, age: Interval)] {
     known.values.map { ($0.key, now - $0.since) }
@@ -103,15 +114,16 @@ package struct ClusterView: Sendable {
   private let me: Node
   private let nodes: [Node]
   private let due: Set<UInt8>
+  private let form: UInt8
 
   /// `run` and `report` are this node's, `others` the other nodes at work, `due` unreadable stripes
-  /// to try again.
+  /// to try again, `form` the one that is written.
   package init(
     stripeCount: Int, run: UInt64, report: NodeReport, others: [Membership.Key],
-    due: Set<UInt8> = []
+    due: Set<UInt8> = [], form: UInt8 = ClusterForm.first
   ) {
     self.stripeCount = stripeCount
-    self.due = due
+    (self.due, self.form) = (due, form)
     me = Node(run: run, report: report)
     nodes = (others.map { Node(run: $0.stamp.run, report: $0.report) } + [me])
       .sorted { $0.report.number < $1.report.number }
@@ -176,7 +188,7 @@ package struct ClusterView: Sendable {
   }
 
   private func mayTake(_ node: Node) -> Bool {
-    !node.report.isDraining && node.report.form == NodeReport.form && !isBehind(node)
+    !node.report.isDraining && node.report.form >= form && !isBehind(node)
   }
 
   /// True if another node has claimed a stripe that this one reports: it is dead, or does not know

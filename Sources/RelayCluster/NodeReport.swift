@@ -22,11 +22,8 @@ package struct NodeReport: Hashable, Sendable {
     package var run: UInt64
   }
 
-  /// Version of nodes' messages: nodes of different forms do not exchange hops.
-  package static let form: UInt16 = 5
-
-  /// 0 when the report is unreadable and its holdings are unknown.
-  package var form = Self.form
+  /// The newest that the node reads; 0 when the report is unreadable and its holdings are unknown.
+  package var form = ClusterForm.newest
   /// The node in addresses of streams.
   package var number: UInt16
   package var loopCount: UInt16

@@ -5,7 +5,7 @@ package struct StripeContents: Sendable {
   package var state: StripeState
   package var highest: UInt64 = 0
   /// A snapshot being read. It counts once complete: only then is what it replaces purged.
-  private var draft: (state: StripeState, first: UInt64, parts: UInt32, bytes: Int)?
+  private var draft: (state: StripeState, first: UInt64, parts: UInt32, bytes: Int, form: UInt8)?
   private let empty: StripeState
   /// False if a message up to the last is missing that no later snapshot replaces.
   package private(set) var isWhole = true
@@ -16,6 +16,8 @@ package struct StripeContents: Sendable {
   package private(set) var bytesSinceSnapshot = 0
   package private(set) var snapshotBytes = 0
   package private(set) var snapshotCount = 0
+  /// The oldest form of a message, since the last snapshot.
+  package private(set) var form = UInt8.max
 
   package init(empty: StripeState) {
     self.empty = empty
@@ -44,9 +46,10 @@ package struct StripeContents: Sendable {
       draft = nil
       state.apply(message, at: sequence)
       bytesSinceSnapshot += size
+      form = min(form, message.head.form)
       return nil
     }
-    if part == 0 { draft = (isOwn ? state : empty, sequence, 0, 0) }
+    if part == 0 { draft = (isOwn ? state : empty, sequence, 0, 0, .max) }
     guard draft?.parts == part else {
       draft = nil
       return nil
@@ -54,9 +57,12 @@ package struct StripeContents: Sendable {
     if !isOwn { draft?.state.apply(message, at: sequence) }
     draft?.parts += 1
     draft?.bytes += size
-    guard let whole = draft, whole.parts == count else { return nil }
+    guard var whole = draft else { return nil }
+    whole.form = min(whole.form, message.head.form)
+    draft = whole
+    guard whole.parts == count else { return nil }
     draft = nil
-    state = whole.state
+    (state, form) = (whole.state, whole.form)
     isWhole = true
     (bytesSinceSnapshot, snapshotBytes) = (0, whole.bytes)
     snapshotCount = state.notificationCount

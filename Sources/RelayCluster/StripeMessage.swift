@@ -15,8 +15,8 @@ package struct Stamp: Hashable, Sendable {
 }
 
 /// A message on a stripe: a batch of records, or part of a snapshot of everything before. The
-/// form's byte, the head, the entries, by the codec of recordings; changing that codec changes
-/// `form`.
+/// form's byte, the head, the entries, by the codec of recordings; changing that codec makes
+/// another `ClusterForm`.
 package struct StripeMessage: Hashable, Sendable {
   package enum Kind: Hashable, Sendable {
     case batch
@@ -27,6 +27,7 @@ package struct StripeMessage: Hashable, Sendable {
   /// In every message: a subject's last one, which is never purged, tells the next owner all it
   /// needs.
   package struct Head: Hashable, Sendable {
+    package var form: UInt8
     package var stamp: Stamp
     package var kind = Kind.batch
     /// The highest record sequence ever on this stripe.
@@ -35,7 +36,7 @@ package struct StripeMessage: Hashable, Sendable {
     package var writtenAt: Instant
   }
 
-  static let form: UInt8 = 4
+  static let firstForm: UInt8 = 4
   /// Added by the engine to each message: subject, headers, its own data.
   static let overheadBytes = 160
 
@@ -51,7 +52,7 @@ extension StripeMessage {
   }
 
   package var bytes: [UInt8] {
-    var writer = ByteWriter()
+    var writer = ByteWriter(form: head.form)
     writer.put(head)
     for entry in entries { writer.put(entry) }
     return writer.bytes
@@ -74,19 +75,29 @@ extension Stamp: Composite {
   package static let fields = Fields(Self.init(node:run:epoch:number:)) {
     ($0.node, $0.run, $0.epoch, $0.number)
   }
+  #if DEBUG
+    .and(since: ClusterForm.trial, \.trial)
+  #endif
+
+  #if DEBUG
+    private var trial: UInt64 {
+      get { run }
+      set {}
+    }
+  #endif
 }
 
 extension StripeMessage.Head: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
-    writer.put(tag: StripeMessage.form)
+    writer.putForm(first: StripeMessage.firstForm)
     writer.put(stamp, kind, highest, writtenAt)
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
-    guard try reader.byte() == StripeMessage.form else { throw reader.invalid(StripeMessage.self) }
+    try reader.readForm(first: StripeMessage.firstForm)
     self.init(
-      stamp: try reader.read(), kind: try reader.read(), highest: try reader.read(),
-      writtenAt: try reader.read())
+      form: reader.form, stamp: try reader.read(), kind: try reader.read(),
+      highest: try reader.read(), writtenAt: try reader.read())
   }
 }
 

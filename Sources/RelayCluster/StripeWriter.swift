@@ -55,11 +55,12 @@ package struct StripeWriter: Sendable {
   private struct Flight {
     var message: StripeMessage
     var tickets: [Ticket] = []
-    var writer = ByteWriter()
+    var writer: ByteWriter
     var begunAt: Instant
 
     init(_ head: StripeMessage.Head, at now: Instant) {
       message = StripeMessage(head: head, entries: [])
+      writer = ByteWriter(form: head.form)
       begunAt = now
       writer.put(head)
     }
@@ -72,6 +73,8 @@ package struct StripeWriter: Sendable {
   }
 
   private let configuration: Configuration
+  /// To write (`ClusterForm`).
+  package var form = ClusterForm.first
   private var stamp: Stamp
   package private(set) var subject: SubjectWriter
   package var contents: StripeContents
@@ -126,7 +129,7 @@ package struct StripeWriter: Sendable {
     }
     if making != nil { return .never }
     if !parts.isEmpty { return Instant(milliseconds: .min) }
-    guard owed.isEmpty else { return Instant(milliseconds: .min) }
+    guard owed.isEmpty, !isOld else { return Instant(milliseconds: .min) }
     let due = min(waitingDue ?? .never, forgetsDueAt)
     return due == .never ? nil : due
   }
@@ -258,7 +261,7 @@ package struct StripeWriter: Sendable {
   private func begin(_ kind: StripeMessage.Kind, at now: Instant, _ wall: Instant) -> Flight {
     Flight(
       StripeMessage.Head(
-        stamp: stamp, kind: kind, highest: contents.highest, writtenAt: wall),
+        form: form, stamp: stamp, kind: kind, highest: contents.highest, writtenAt: wall),
       at: now)
   }
 
@@ -290,10 +293,14 @@ package struct StripeWriter: Sendable {
         contents.state, number: stamp.number, messageBytes: configuration.messageBytes))
   }
 
+  /// True if a version that reads this form and the next could not read the stripe. An empty batch,
+  /// and the snapshot behind it, change that. Not without room for both.
+  private var isOld: Bool { contents.form < form && !isTight }
+
   private var isSnapshotDue: Bool {
     let room = configuration.roomBytes ?? .max
     let bytes = contents.bytesSinceSnapshot
-    return bytes >= max(configuration.snapshotBytes, 2 * contents.snapshotBytes)
+    return isOld || bytes >= max(configuration.snapshotBytes, 2 * contents.snapshotBytes)
       || isTight && (bytes >= room / 64 || hasShrunk)
   }
 

@@ -39,9 +39,12 @@ package struct ByteReader: Sendable {
   private var topics = TopicCache()
   private var lastPayload: [UInt8] = []
   var last = LastNotification()
+  /// The one that the bytes were written in.
+  package var form = UInt8.max
 
-  package init(_ bytes: [UInt8]) {
+  package init(_ bytes: [UInt8], form: UInt8 = .max) {
     self.init(bytes, in: 0..<bytes.count)
+    self.form = form
   }
 
   package init(_ bytes: [UInt8], in range: Range<Int>) {

@@ -21,10 +21,15 @@ package struct ByteWriter: Sendable {
   private var lastPayload: [UInt8] = []
   private var lastPart = 0..<0
   var last = LastNotification()
+  /// Fields that came later are left out (`Fields.and(since:)`).
+  package let form: UInt8
 
   private static let emptyDigest: UInt64 = 0x9E37_79B9_7F4A_7C15
 
-  package init(redactor: Redactor? = nil, isDigesting: Bool = false, capacity: Int = 0) {
+  package init(
+    form: UInt8 = .max, redactor: Redactor? = nil, isDigesting: Bool = false, capacity: Int = 0
+  ) {
+    self.form = form
     self.redactor = redactor
     self.isDigesting = isDigesting
     bytes.reserveCapacity(capacity)

@@ -49,6 +49,29 @@ package struct Fields<Whole: Sendable>: Sendable {
       return whole
     }
   }
+
+  private init(
+    write: @escaping @Sendable (Whole, inout ByteWriter) -> Void,
+    read: @escaping @Sendable (inout ByteReader) throws(CodecError) -> Whole
+  ) {
+    (self.write, self.read) = (write, read)
+  }
+
+  /// One more field. Older forms are without it, and leave it as it is when a value is made.
+  package func and<Field: BinaryCodable>(
+    since form: UInt8, _ path: any WritableKeyPath<Whole, Field> & Sendable
+  ) -> Fields {
+    Fields(
+      write: { whole, writer in
+        write(whole, &writer)
+        if writer.form >= form { writer.put(whole[keyPath: path]) }
+      },
+      read: { reader throws(CodecError) in
+        var whole = try read(&reader)
+        if reader.form >= form { whole[keyPath: path] = try reader.read() }
+        return whole
+      })
+  }
 }
 
 extension Composite {

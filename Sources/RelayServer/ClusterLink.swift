@@ -1,6 +1,7 @@
 import NIOPosix
 import RelayCluster
 import RelayCore
+import RelayRecording
 
 /// Applies the changes of a cluster (`ClusterDirector`) to this node's loops, and answers other
 /// nodes.
@@ -8,12 +9,12 @@ final class ClusterLink: ClusterDelegate {
   private let loops: LoopSet
   private let stripeCount: Int
   private let onSettings: @Sendable (SharedSettings) async -> Void
-  private let onQuestion: @Sendable ([UInt8]) async -> [UInt8]
+  private let onQuestion: @Sendable (ByteReader) async -> [UInt8]
 
   init(
     _ loops: LoopSet, stripeCount: Int,
     onSettings: @escaping @Sendable (SharedSettings) async -> Void,
-    onQuestion: @escaping @Sendable ([UInt8]) async -> [UInt8]
+    onQuestion: @escaping @Sendable (ByteReader) async -> [UInt8]
   ) {
     self.loops = loops
     self.stripeCount = stripeCount
@@ -58,5 +59,5 @@ final class ClusterLink: ClusterDelegate {
     for loop in 0..<loops.count { loops.onLoop(loop) { $0.hopsReturned() } }
   }
 
-  func answer(_ question: [UInt8]) async -> [UInt8] { await onQuestion(question) }
+  func answer(_ question: ByteReader) async -> [UInt8] { await onQuestion(question) }
 }

@@ -36,10 +36,18 @@ package struct ClusterStatus: Codable, Equatable, Sendable {
   package var nodes: [Node]
   package var stripes: [Stripe]
   package var partitions: Int
+  /// Of what the nodes store and tell each other.
+  package var form: Int
+  /// Why it is that one, for people.
+  package var formReason: String
 
-  init(_ nodes: [ClusterDirector.NodeStatus], _ routes: [StripeRoute], partitionCount: Int) {
+  init(
+    _ nodes: [ClusterDirector.NodeStatus], _ routes: [StripeRoute], partitionCount: Int, form: UInt8
+  ) {
     node = nodes.first?.name ?? ""
     partitions = partitionCount
+    self.form = Int(form)
+    formReason = Self.reason(for: form, nodes)
     let stripeCount = routes.count
     self.nodes = nodes.map { status in
       let report = status.report
@@ -69,6 +77,15 @@ package struct ClusterStatus: Codable, Equatable, Sendable {
         stripe: index, state: owner != nil ? "live" : route == .moving ? "moving" : vacant,
         node: owner?.name, epoch: Int(clamping: holding?.epoch ?? 0))
     }
+  }
+
+  private static func reason(for form: UInt8, _ nodes: [ClusterDirector.NodeStatus]) -> String {
+    let behind = nodes.filter { $0.report.form <= form }
+      .map { $0.isAlive ? $0.name : "\($0.name) (gone)" }
+    if behind.count == nodes.count { return "no node knows a newer one" }
+    return behind.isEmpty
+      ? "all nodes read form \(form + 1), which follows in a moment"
+      : "form \(form + 1) has to wait for \(behind.joined(separator: ", "))"
   }
 
   func partitionCount(of stripe: Int) -> Int {

@@ -34,11 +34,10 @@ extension ClusterJournal {
   func ask<Argument, Answer>(
     _ node: UInt16, _ question: NodeQuestion<Argument, Answer>, _ argument: Argument
   ) async -> Answer? {
-    guard
-      let bytes = await ask(relayOf: node, question.bytes(argument), within: question.patience)
-    else { return nil }
-    var reader = ByteReader(bytes)
-    return try? reader.read(Answer.self)
+    let form = port.form.written
+    let bytes = question.bytes(argument, form: form)
+    var reader = await ask(relayOf: node, bytes, form: form, within: question.patience)
+    return try? reader?.read(Answer.self)
   }
 }
 

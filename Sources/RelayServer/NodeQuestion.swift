@@ -31,8 +31,8 @@ struct NodeQuestion<Argument: BinaryCodable & Sendable, Answer: BinaryCodable & 
     (self.number, self.device, self.patience, self.answer) = (number, device, patience, answer)
   }
 
-  func bytes(_ argument: Argument) -> [UInt8] {
-    var writer = ByteWriter()
+  func bytes(_ argument: Argument, form: UInt8 = ClusterForm.newest) -> [UInt8] {
+    var writer = ByteWriter(form: form)
     writer.put(tag: number, argument)
     return writer.bytes
   }
@@ -48,7 +48,7 @@ protocol AnsweredQuestion: Sendable {
 
 extension NodeQuestion: AnsweredQuestion {
   func answer(_ reader: ByteReader, _ node: NodeView) async -> [UInt8] {
-    var (reader, writer) = (reader, ByteWriter())
+    var (reader, writer) = (reader, ByteWriter(form: reader.form))
     guard let argument = try? reader.read(Argument.self) else { return [] }
     if let device, await node.inbox.route(of: device(argument)) != .here { return [] }
     if let answer = await answer(node, argument) { writer.put(answer) }
@@ -57,8 +57,8 @@ extension NodeQuestion: AnsweredQuestion {
 }
 
 enum NodeQuestions {
-  static func answer(_ bytes: [UInt8], _ node: NodeView) async -> [UInt8] {
-    var reader = ByteReader(bytes)
+  static func answer(_ question: ByteReader, _ node: NodeView) async -> [UInt8] {
+    var reader = question
     let number = try? reader.byte()
     return await all.first { $0.number == number }?.answer(reader, node) ?? []
   }

@@ -37,8 +37,8 @@ extension Relay {
   /// All nodes and stripes as this node sees them; nil for a relay on its own.
   package func clusterStatus() async -> ClusterStatus? {
     guard let director = inbox.director, let table = inbox.loops?.table else { return nil }
-    let (nodes, routes) = await director.status
-    return ClusterStatus(nodes, routes, partitionCount: table.count)
+    let (nodes, routes, form) = await director.status
+    return ClusterStatus(nodes, routes, partitionCount: table.count, form: form)
   }
 
   /// The stripes that this node should have and cannot read.

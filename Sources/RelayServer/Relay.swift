@@ -188,7 +188,7 @@ package final class Relay: Service {
       group.addTask { await self.followKeys(keys, loops, settings.storage.journal) }
       group.addTask { await self.followCertificates() }
       group.addTask { await self.followClock(loops, settings.storage.journal) }
-      try? await gracefulShutdown()
+      await self.untilTold()
       group.cancelAll()
     }
     await clock?.stop()
@@ -197,6 +197,19 @@ package final class Relay: Service {
     for listener in listeners { try? await listener.close() }
     await loops.drain(within: configuration.shutdownTimeout)
     await inbox.director?.end()
+    if let form = await inbox.director?.strangeForm {
+      throw StoreError.otherForm(of: "the cluster", found: "\(form)", ClusterForm.readable)
+    }
+  }
+
+  /// Waits until the relay is told to end, or finds what it cannot read.
+  private func untilTold() async {
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { try? await gracefulShutdown() }
+      if let director = inbox.director { group.addTask { await director.untilStrange() } }
+      await group.next()
+      group.cancelAll()
+    }
   }
 
   private func listen(

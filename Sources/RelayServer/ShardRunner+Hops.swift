@@ -130,18 +130,17 @@ extension ShardRunner {
     hops?.outboxes = [:]
     let now = RelayClock.wall
     for (place, items) in outboxes {
-      var writer = ByteWriter()
+      var writer = port.writer
       var first = 0
       for (index, item) in items.enumerated() {
         writer.put(item)
         let isLast = index + 1 == items.count
         guard isLast || writer.count >= Limits.hopMessageBytes else { continue }
-        let bytes = writer.bytes
-        if !port.send(bytes, to: place.node, loop: place.loop, from: self.index, at: now) {
+        if !port.send(writer, to: place.node, loop: place.loop, from: self.index, at: now) {
           refuse(items[first...index])
         }
         first = index + 1
-        writer = ByteWriter()
+        writer = port.writer
       }
     }
   }
@@ -191,7 +190,8 @@ extension ShardRunner {
     endStreams(of: Set(hops.owners.indices.filter { ![0, node].contains(hops.owners[$0]) }))
     for (number, loopCount) in hops.loopCounts where number != node {
       for loop in 0..<loopCount {
-        _ = hops.port.send([], to: number, loop: loop, from: index, at: RelayClock.wall)
+        let (port, now) = (hops.port, RelayClock.wall)
+        _ = port.send(port.writer, to: number, loop: loop, from: index, at: now)
       }
     }
     finishBatch()

@@ -22,8 +22,8 @@ package enum StoreError: Error, Hashable, Sendable {
   case engineTooOld(server: String, level: Int)
   /// Lacks what the journal needs.
   case engineRefuses(reason: String)
-  /// Another version of the relay wrote the engine's contents.
-  case otherForm(of: String, found: String, _ known: String)
+  /// A version of the relay that is too far from this one wrote the engine's contents.
+  case otherForm(of: String, found: String, _ readable: ClosedRange<UInt8>)
   /// A setting that all nodes must share differs from that of the running nodes.
   case otherSetting(key: String, here: String, there: String)
   case noCluster(servers: [String])
@@ -68,11 +68,11 @@ extension StoreError: CustomStringConvertible {
       "\(server) is too old: its JetStream has API level \(level), that of nats-server 2.12 is 2 "
         + "and the oldest that will do; run a newer nats-server"
     case .engineRefuses(let reason): "the engine cannot keep the journal: \(reason)"
-    case .otherForm(let name, let found, let known):
-      "\(name) has form \(found), this version of the relay knows form \(known), and nothing was "
-        + "written: start the version that wrote it; to change versions, end all nodes, run its "
-        + "'pushrelay cluster export' and, on an engine that has nothing, 'pushrelay cluster "
-        + "import' of this one"
+    case .otherForm(let name, let found, let readable):
+      "\(name) has form \(found), this version of the relay reads forms \(readable.lowerBound) to "
+        + "\(readable.upperBound), and nothing was written: start the version that wrote it, and "
+        + "upgrade by one version after the other; or end all nodes, run its 'pushrelay cluster "
+        + "export' and, on an engine that has nothing, 'pushrelay cluster import' of this one"
     case .otherSetting(let key, let here, let there):
       "\(key) is \(here) here and \(there) on the nodes that are at work, and must be the same on "
         + "all: set it so, or end all of them before this one starts"

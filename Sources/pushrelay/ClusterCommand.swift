@@ -117,6 +117,7 @@ struct ClusterCommand: AsyncParsableCommand {
           + (node.name == status.node ? "  this one" : "  seen \(node.ageSeconds) s ago")
           + (waits ?? ""))
     }
+    Console.say("form \(status.form) is written: \(status.formReason)")
     for stripe in status.stripes where stripe.node == nil {
       let what = stripe.state == "moving" ? "is on its way" : "has no node: its pushes get 503"
       Console.say("stripe \(stripe.stripe) \(what)")

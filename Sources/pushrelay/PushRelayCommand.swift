@@ -28,7 +28,7 @@ struct PushRelayCommand: AsyncParsableCommand {
     version: """
       pushrelay \(Version.number) (commit \(Version.commit))
       core \(coreVersion), recordings \(RecordingFormat.version), \
-      journal \(Journal.schemaVersion), stripes \(ClusterJournal.form)
+      journal \(Journal.schemaVersion), cluster \(ClusterForm.newest)
       """,
     subcommands: commands)
 

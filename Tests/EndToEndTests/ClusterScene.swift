@@ -94,7 +94,8 @@ struct ClusterRelay: Sendable {
   /// - Returns: what it has logged.
   static func run<Value: Sendable>(
     _ node: String, state: String, on server: NATSServer, _ options: [String] = [],
-    plaintext: Bool = true, _ body: (ClusterRelay) async throws -> Value
+    plaintext: Bool = true, environment: [String: String] = [:],
+    _ body: (ClusterRelay) async throws -> Value
   ) async throws -> (value: Value, log: String) {
     let arguments =
       [
@@ -102,7 +103,7 @@ struct ClusterRelay: Sendable {
         "--store", "jetstream", "--nats", server.url, "--node", node,
       ] + (plaintext ? ["--plaintext", "--auth", "none"] : []) + options
     // With the lease as shipped: a shorter one runs out on a busy machine.
-    return try await Background.run(Program.pushrelay, arguments, environment: [:]) {
+    return try await Background.run(Program.pushrelay, arguments, environment: environment) {
       lines, process in
       let ready = try await lines.skip(to: "ready")
       let relay = try RelayProcess(

@@ -41,7 +41,8 @@ import Testing
   @Test func theLastMessageSaysWhoWroteIt() throws {
     let stamp = Stamp(node: "b", run: 9, epoch: 2, number: 4)
     let bytes = StripeMessage(
-      head: .init(stamp: stamp, writtenAt: Instant(milliseconds: 0)), entries: []
+      head: .init(form: ClusterForm.first, stamp: stamp, writtenAt: Instant(milliseconds: 0)),
+      entries: []
     ).bytes
     let last = EngineClient.last(
       NATSMessage(tag: "7", body: bytes, headers: ["Nats-Sequence": "12"]))

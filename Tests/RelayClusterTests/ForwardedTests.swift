@@ -21,7 +21,8 @@ import Testing
 
     mutating func add(_ entries: [JournalEntry], at place: UInt64? = nil) {
       sequence = place ?? sequence + 1
-      let head = StripeMessage.Head(stamp: Stamp(node: "a", run: 1), writtenAt: time(9))
+      let head = StripeMessage.Head(
+        form: ClusterForm.first, stamp: Stamp(node: "a", run: 1), writtenAt: time(9))
       state.apply(StripeMessage(head: head, entries: entries), at: sequence)
     }
   }

@@ -9,7 +9,7 @@ import Testing
   private static let stream = StreamAddress(loop: 1, connection: 2, stream: 3, node: 4)
   private static let other = StreamAddress(loop: 0, connection: 9, stream: 5, node: 300)
 
-  private static let items: [HopItem] = [
+  static let items: [HopItem] = [
     .event(
       .submitted(Make.notification(1, token: 2), from: stream), routingKey: .max,
       HopItem.Journey(since: Instant(milliseconds: 1_795_000_000_001))),
@@ -31,11 +31,15 @@ import Testing
     .effect(.sendBroadcast(Make.broadcast(9), to: [stream, other])),
   ]
 
-  private static let head = HopHead(
+  static let head = HopHead(
     node: 4, loop: 1, number: 77, sentAt: Instant(milliseconds: 1_795_000_000_000))
 
   private func bytes(_ items: [HopItem]) -> [UInt8] {
-    var writer = ByteWriter()
+    Self.bytes(items, form: ClusterForm.first)
+  }
+
+  static func bytes(_ items: [HopItem], form: UInt8) -> [UInt8] {
+    var writer = ByteWriter(form: form)
     writer.put(Self.head)
     for item in items { writer.put(item) }
     return writer.bytes

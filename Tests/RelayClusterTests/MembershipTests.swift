@@ -322,9 +322,14 @@ import Testing
     #expect(view.step == nil && !view.isComplete)
   }
 
-  @Test func aNodeOfAnotherFormGetsNothing() {
+  /// One that reads the next form as well has its share; one that does not read what is written,
+  /// nothing.
+  @Test func aNodeGetsStripesThatItReads() {
     var scene = Scene([[(0, .live), (1, .live), (2, .live)], []])
     scene.reports[1].form += 1
+    #expect(scene.settle(stripes: 4) == 1 && scene.loads == [2, 2])
+    scene = Scene([[(0, .live), (1, .live), (2, .live)], []])
+    scene.reports[1].form -= 1
     #expect(scene.settle(stripes: 4) == 0 && scene.loads == [4, 0])
   }
 }

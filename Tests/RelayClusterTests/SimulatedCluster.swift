@@ -41,28 +41,57 @@ struct SimulatedCluster {
 
   mutating func chance(_ thousandths: Int64) -> Bool { random.below(1000) < thousandths }
 
-  mutating func start(_ name: String) {
+  mutating func start(_ name: String, lead: UInt8 = 0) {
     processes.append(
-      SimulatedNode(name: name, run: UInt64(processes.count + 1), engine: engine, at: now))
+      SimulatedNode(
+        name: name, run: UInt64(processes.count + 1), lead: lead, engine: engine, at: now))
   }
 
   mutating func killAll() {
     for index in processes.indices { processes[index].isDead = true }
   }
 
+  /// Starts one that looks around before it does anything, as `ClusterDirector` does.
+  mutating func startCarefully(_ name: String, lead: UInt8 = 0) throws {
+    start(name, lead: lead)
+    let index = processes.count - 1
+    try asNode(index) { cluster in
+      _ = try cluster.processes[index].look(at: cluster.engine, isBehind: false, cluster.now)
+    }
+  }
+
+  mutating func kill(_ index: Int) { processes[index].isDead = true }
+
+  mutating func drain(_ index: Int) { processes[index].report.isDraining = true }
+
+  /// Takes what is gone off the list of nodes.
+  mutating func forgetTheDead() {
+    for process in processes where process.isDead { engine.forget(process.name) }
+  }
+
   // MARK: Time
 
-  /// Lets time pass; `isWild` is whether anything goes wrong.
-  mutating func run(milliseconds: Int64, isWild: Bool = true) throws {
+  /// Lets time pass; `isWild` is whether anything goes wrong, `isLoaded` whether there are pushes.
+  mutating func run(milliseconds: Int64, isWild: Bool = true, isLoaded: Bool = false) throws {
     for _ in 0..<milliseconds {
       now = now + .milliseconds(1)
       for action in actions.removeValue(forKey: now.milliseconds) ?? [] {
-        try perform(action, isWild: isWild)
+        switch action {
+        case .toNode(let index, _), .toEngine(let index, _):
+          try asNode(index) { try $0.perform(action, isWild: isWild) }
+        }
       }
       guard now.milliseconds % 4 == 0 else { continue }
       if isWild { disturb() } else { engine.hasLeader = true }
-      for index in processes.indices where isAwake(index) { try step(index, isWild: isWild) }
+      for index in processes.indices where isAwake(index) {
+        try asNode(index) { try $0.step(index, isWild: isWild, isLoaded: isWild || isLoaded) }
+      }
     }
+  }
+
+  /// Everything that a node does it does in the forms of its version.
+  private mutating func asNode(_ index: Int, _ work: (inout Self) throws -> Void) rethrows {
+    try ClusterForm.$lead.withValue(processes[index].lead) { try work(&self) }
   }
 
   private func isAwake(_ index: Int) -> Bool {
@@ -76,7 +105,7 @@ struct SimulatedCluster {
     switch random.below(1000) {
     case 0..<150 where processes.count(where: { !$0.isDead }) > 1:
       processes[index].isDead = true
-      start("r\(processes.count)")
+      start("r\(processes.count)", lead: processes[index].lead)
     case 150..<300: processes[index].report.isDraining.toggle()
     default: processes[index].stoppedUntil = now + .milliseconds(random.below(6000))
     }
@@ -136,17 +165,19 @@ struct SimulatedCluster {
   // MARK: Nodes
 
   /// What `ClusterDirector` does, without waiting.
-  private mutating func step(_ index: Int, isWild: Bool) throws {
+  private mutating func step(_ index: Int, isWild: Bool, isLoaded: Bool) throws {
     if now.milliseconds % 100 == 0, !(isWild && chance(dropRate)) {
       let behind = isWild && chance(100)
-      try processes[index].look(at: engine, isBehind: behind, now)
+      let form = try processes[index].look(at: engine, isBehind: behind, now)
+      if let form { engine.raise(to: form) }
+      guard !processes[index].isDead else { return }
     }
     switch processes[index].move(with: engine, at: now) {
     case .claimed: claims += 1
     case .offered: offers += 1
     case nil: break
     }
-    if isWild, chance(60) { submit(index) }
+    if isLoaded, chance(60) { submit(index) }
     processes[index].journal.handle(.tick, at: now, wall: now)
     try collect(index, isWild: isWild)
   }

@@ -20,6 +20,16 @@ struct SimulatedEngine {
   var hasLeader = true
   /// Everything that was ever stored, for the checker.
   private(set) var history: [Stored] = []
+  /// As in the bucket.
+  private(set) var form = ClusterForm.first
+
+  mutating func raise(to form: UInt8) { self.form = max(self.form, form) }
+
+  /// A node has ended, or is taken off the list.
+  mutating func forget(_ node: String) {
+    messages.removeAll { $0.target == .lease && $0.node == node }
+    previousKeys[node] = nil
+  }
 
   /// Messages of a subject; each node has a lease of its own.
   private func of(_ target: JournalNode.Target, _ node: String) -> [Stored] {
@@ -76,6 +86,12 @@ struct SimulatedEngine {
       try replay.read(message.bytes, at: message.sequence)
     }
     return replay
+  }
+
+  /// A message as a node of its form reads it.
+  static func message(_ bytes: [UInt8]) throws -> StripeMessage {
+    let form = ClusterForm.form(bytes[0], first: StripeMessage.firstForm) ?? 0
+    return try ClusterForm.$lead.withValue(form - ClusterForm.first) { try StripeMessage(bytes) }
   }
 
   static func head(_ bytes: [UInt8]) throws -> StripeMessage.Head {

@@ -21,6 +21,8 @@ struct SimulatedNode {
 
   let name: String
   let run: UInt64
+  /// How many forms it is ahead.
+  let lead: UInt8
   var journal: JournalNode
   var report: NodeReport
   private var membership = Membership(length: SimulatedCluster.lease)
@@ -39,11 +41,11 @@ struct SimulatedNode {
   /// What nothing is known of yet, and its stripe.
   var open: [UInt64: Int] = [:]
 
-  init(name: String, run: UInt64, engine: SimulatedEngine, at now: Instant) {
-    self.name = name
-    self.run = run
+  init(name: String, run: UInt64, lead: UInt8, engine: SimulatedEngine, at now: Instant) {
+    (self.name, self.run, self.lead) = (name, run, lead)
     nextSequence = run << 40
     report = NodeReport(number: UInt16(run), loopCount: 1)
+    report.form = ClusterForm.first + lead
     let key = engine.last(.lease, of: name)
     journal = JournalNode(
       stamp: Stamp(node: name, run: run), partitionCount: SimulatedCluster.partitionCount,
@@ -52,6 +54,7 @@ struct SimulatedNode {
         subject: SubjectWriter(run: run, last: key?.sequence ?? 0),
         length: SimulatedCluster.lease),
       report: report)
+    journal.form = engine.form
   }
 
   static func stripe(of token: UInt64) -> Int {
@@ -99,7 +102,16 @@ struct SimulatedNode {
 
   // MARK: What the director does
 
-  mutating func look(at engine: SimulatedEngine, isBehind: Bool, _ now: Instant) throws {
+  /// Returns the form that all may write from now on.
+  mutating func look(
+    at engine: SimulatedEngine, isBehind: Bool, _ now: Instant
+  ) throws -> UInt8? {
+    guard engine.form <= ClusterForm.newest else {
+      // It was away when the others agreed.
+      isDead = true
+      return nil
+    }
+    journal.form = engine.form
     let keys = try engine.keys(behind: isBehind).filter { $0.stamp.run != run }
     membership.observe(keys, at: now)
     let others = membership.alive(at: now)
@@ -108,13 +120,16 @@ struct SimulatedNode {
         && !others.contains { $0.report.holdings.contains { $0.stripe == offer.stripe } }
     }
     let view = ClusterView(
-      stripeCount: SimulatedCluster.stripeCount, run: run, report: report, others: others)
+      stripeCount: SimulatedCluster.stripeCount, run: run, report: report, others: others,
+      form: journal.form)
     for (stripe, route) in view.routes.enumerated() {
       if case .node = route, report.holdings.contains(where: { Int($0.stripe) == stripe }) {
         lost.append(stripe)
       }
     }
     journal.tell(report)
+    let next = membership.nextForm(after: journal.form, at: now)
+    return journal.lease.heldUntil > now ? next : nil
   }
 
   mutating func move(with engine: SimulatedEngine, at now: Instant) -> Moved? {
@@ -149,7 +164,7 @@ struct SimulatedNode {
   private mutating func begin(with engine: SimulatedEngine, at now: Instant) {
     let view = ClusterView(
       stripeCount: SimulatedCluster.stripeCount, run: run, report: report,
-      others: membership.alive(at: now))
+      others: membership.alive(at: now), form: journal.form)
     guard journal.lease.heldUntil > now, let step = view.step else { return }
     switch step {
     case .claim(let stripe):

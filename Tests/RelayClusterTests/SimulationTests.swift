@@ -46,11 +46,74 @@ import Testing
     #expect(acknowledged > Self.seeds.count && failed > Self.seeds.count)
   }
 
+  /// Node after node is of the next version, while anything goes wrong that may.
+  @Test func anUpgradeLosesNothing() throws {
+    for seed in Self.seeds.prefix(2) {
+      var cluster = SimulatedCluster(seed: seed << 2 | 1)
+      for name in ["a", "b", "c"] { cluster.start(name) }
+      try cluster.run(milliseconds: 3_000)
+      while let old = cluster.processes.firstIndex(where: { !$0.isDead && $0.lead == 0 }) {
+        #expect(cluster.engine.form == ClusterForm.first, "seed \(seed): not all are new")
+        cluster.kill(old)
+        cluster.start("n\(old)", lead: 1)
+        try cluster.run(milliseconds: 3_000)
+      }
+      #expect(cluster.engine.form == ClusterForm.first, "seed \(seed): gone ones may come back")
+      cluster.forgetTheDead()
+      try cluster.run(milliseconds: 4_000)
+      try cluster.run(milliseconds: 10_000, isWild: false)
+      #expect(cluster.engine.form == ClusterForm.first + 1, "seed \(seed)")
+      try ClusterForm.$lead.withValue(1) { try checkMirrors(cluster, seed) }
+      cluster.killAll()
+      cluster.forgetTheDead()
+      // Nothing is left that the version behind the next does not read.
+      cluster.start("z", lead: 2)
+      try cluster.run(milliseconds: 8_000, isWild: false)
+      try checkHistory(cluster, seed)
+      let last = try #require(cluster.processes.last)
+      #expect(last.live.count == SimulatedCluster.stripeCount, "seed \(seed): not all taken over")
+      let found = last.stored.values.reduce(into: Set<UInt64>()) { $0.formUnion($1) }
+      let lost = cluster.acknowledged.subtracting(found)
+      #expect(lost.isEmpty, "seed \(seed): \(lost.sorted().prefix(5)) are gone")
+    }
+  }
+
+  /// When nothing else goes wrong, no push is refused.
+  @Test func aRollingUpgradeRefusesNothing() throws {
+    for seed in Self.seeds.prefix(2) {
+      var cluster = SimulatedCluster(seed: seed << 2)
+      for name in ["a", "b", "c"] {
+        try cluster.startCarefully(name)
+        try cluster.run(milliseconds: 1_500, isWild: false)
+      }
+      for (index, name) in ["a", "b", "c"].enumerated() {
+        cluster.drain(index)
+        try cluster.run(milliseconds: 2_500, isWild: false, isLoaded: true)
+        #expect(cluster.processes[index].live.isEmpty && cluster.engine.form == ClusterForm.first)
+        cluster.kill(index)
+        cluster.engine.forget(name)
+        try cluster.startCarefully(name, lead: 1)
+        try cluster.run(milliseconds: 2_500, isWild: false, isLoaded: true)
+      }
+      try cluster.run(milliseconds: 3_000, isWild: false, isLoaded: true)
+      #expect(cluster.engine.form == ClusterForm.first + 1)
+      #expect(cluster.failedCount == 0 && cluster.acknowledged.count > 5, "seed \(seed)")
+      try cluster.run(milliseconds: 1_000, isWild: false)
+      try ClusterForm.$lead.withValue(1) { try checkMirrors(cluster, seed) }
+      for node in cluster.processes.suffix(3) {
+        #expect(!node.isDead)
+        for case let stripe? in node.journal.stripes {
+          #expect(stripe.contents.form == ClusterForm.first + 1, "seed \(seed)")
+        }
+      }
+    }
+  }
+
   /// What the engine has heard of a notification.
   private func story(of sequence: UInt64, _ cluster: SimulatedCluster) throws -> [String] {
     var story: [String] = []
     for stored in cluster.engine.history where stored.target != .lease {
-      let message = try StripeMessage(stored.bytes)
+      let message = try SimulatedEngine.message(stored.bytes)
       let (run, place) = (message.head.stamp.run, stored.sequence)
       for entry in message.entries {
         switch entry {
@@ -73,7 +136,7 @@ import Testing
     var owners: [Int: (epoch: UInt64, run: UInt64)] = [:]
     for message in cluster.engine.history {
       guard case .stripe(let stripe) = message.target else { continue }
-      let stamp = try SimulatedEngine.head(message.bytes).stamp
+      let stamp = try SimulatedEngine.message(message.bytes).head.stamp
       if let owner = owners[stripe], stamp.epoch <= owner.epoch {
         #expect(
           owner == (stamp.epoch, stamp.run),

@@ -54,10 +54,13 @@ import Testing
         acceptedAt: Instant(milliseconds: 7))),
   ]
 
-  private static func message(_ entries: [JournalEntry]) -> StripeMessage {
+  static func message(
+    _ entries: [JournalEntry], form: UInt8 = ClusterForm.first
+  ) -> StripeMessage {
     StripeMessage(
       head: .init(
-        stamp: Stamp(node: "a", run: 1, epoch: 2, number: 3), kind: .snapshot(part: 1, of: 2),
+        form: form, stamp: Stamp(node: "a", run: 1, epoch: 2, number: 3),
+        kind: .snapshot(part: 1, of: 2),
         highest: 300, writtenAt: Instant(milliseconds: 9)), entries: entries)
   }
 
@@ -107,7 +110,9 @@ import Testing
       }
       let stamp = Stamp(node: "a", run: 1)
       state.apply(
-        StripeMessage(head: .init(stamp: stamp, writtenAt: time(99)), entries: entries),
+        StripeMessage(
+          head: .init(form: ClusterForm.first, stamp: stamp, writtenAt: time(99)),
+          entries: entries),
         at: sequence)
     }
 

@@ -16,8 +16,9 @@ import Testing
     _ number: UInt64, _ kind: StripeMessage.Kind = .batch, _ entries: JournalEntry...
   ) -> [UInt8] {
     let stamp = Stamp(node: "a", run: 1, epoch: 1, number: number)
-    return StripeMessage(head: .init(stamp: stamp, kind: kind, writtenAt: now), entries: entries)
-      .bytes
+    let head = StripeMessage.Head(
+      form: ClusterForm.first, stamp: stamp, kind: kind, writtenAt: now)
+    return StripeMessage(head: head, entries: entries).bytes
   }
 
   private static func device(_ number: UInt64) -> JournalEntry {
@@ -194,7 +195,8 @@ import Testing
       (1...200).map { .device(Make.device($0), Make.secret, budget: .init(written: 1)) }
         + (1...200).map { Self.push($0, token: $0, at: 1) }, stripes: 1)
     let messages = ClusterImport.messages(
-      of: sorter.states[0], run: 3, highest: sorter.lastSequence, at: Self.now, messageBytes: 2000)
+      of: sorter.states[0], run: 3, form: ClusterForm.first, highest: sorter.lastSequence,
+      at: Self.now, messageBytes: 2000)
     var (replay, last) = (StripeContents(empty: Self.empty), UInt64(0))
     for (index, message) in messages.enumerated() {
       #expect(message.bytes.count < 3000)

@@ -121,7 +121,7 @@ import Testing
   }
 
   @Test func partitionsAreCountedByWhoseTheirStripeIs() {
-    var status = ClusterStatus([], [.nobody, .moving, .nobody], partitionCount: 8)
+    var status = ClusterStatus([], [.nobody, .moving, .nobody], partitionCount: 8, form: 5)
     status.node = "a"
     status.stripes[0].node = "a"
     func counts(_ weight: (ClusterStatus.Stripe) -> Int) -> [String: Int] {

@@ -23,6 +23,7 @@ private let sleeping: [String: String] = [
   "Tests/EndToEndTests/CrashRelay.swift": "chance decides when the relay is killed",
   "Tests/EndToEndTests/ClusterAdminTests.swift": "asks another process again until it says so",
   "Tests/EndToEndTests/ClusterEngineTests.swift": "asks another process again until it says so",
+  "Tests/EndToEndTests/ClusterUpgradeTests.swift": "asks another process again until it says so",
   "Tests/EndToEndTests/ClusterFaultTests.swift": "a lease runs out while a relay is away",
   "Tests/EndToEndTests/CrashTests.swift": "chance decides when the relay is killed",
 ]
