@@ -417,9 +417,11 @@ let package = Package(
       name: "CockpitTests",
       dependencies: [
         "AdminAPI", "Primitives", "RelayCore", "RelayFaults", "RelayRequests", "RelayServer",
-        "RelaySetup", "Cockpit",
+        "RelaySetup", "Cockpit", "RelayTestKit",
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOEmbedded", package: "swift-nio"),
       ],
       swiftSettings: safe),
     .testTarget(name: "TidyTests", swiftSettings: safe),

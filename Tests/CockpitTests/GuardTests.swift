@@ -1,4 +1,5 @@
 import Foundation
+import HTTPTypes
 import Testing
 
 @testable import Cockpit
@@ -21,6 +22,92 @@ import Testing
   ])
   func whatIsNoNameIsNoneOfOurs(authority: String) {
     #expect(OwnPages.name(authority) == nil)
+  }
+
+  /// Whole and exact, with the scheme as people write it.
+  @Test func onlyTheTokenOpens() async throws {
+    let token = AdminScene.token
+    let table: [(String?, Int)] = [
+      ("Bearer \(token)", 200), ("bearer \(token)", 200), (nil, 401), ("", 401), (token, 401),
+      ("Basic \(token)", 401), ("Bearer", 401), ("Bearer \(token)x", 401),
+      ("Bearer \(token.dropLast())", 401), ("Bearer  \(token)", 401),
+      ("Bearer \(token.uppercased())", 401),
+    ]
+    try await AdminScene.run(isGuarded: true) { ask in
+      for (header, status) in table {
+        for path in ["/v1/clock", "/v1/status/", "/v1/nothing"] {
+          let answer = try await ask(.get, path, headers: ["authorization": header])
+          let isOpen = answer.status != 401
+          #expect(isOpen == (status == 200), "\(header ?? "nothing"), \(path): \(answer.text)")
+          #expect(isOpen || answer.reason == "Unauthorized")
+        }
+      }
+      // A monitor has no token.
+      #expect(try await ask(.get, "/health/live", headers: ["authorization": nil]).status == 200)
+    }
+  }
+
+  /// A form on another page can send any of the simple types, but not JSON.
+  @Test func changesAreJSON() async throws {
+    let types: [(String?, Bool)] = [
+      ("application/json", true), ("application/json; charset=utf-8", true),
+      ("application/json;charset=utf-8", true), (nil, false), ("", false), ("text/plain", false),
+      ("application/jsonx", false), ("application/x-www-form-urlencoded", false),
+      ("text/plain; application/json", false),
+    ]
+    try await AdminScene.run(isGuarded: true) { ask in
+      let isRefused = { (method: HTTPRequest.Method, path: String, type: String?) in
+        let answer = try await ask(method, path, "{}", headers: ["content-type": type])
+        #expect((answer.status == 415) == (answer.reason == "UnsupportedMediaType"))
+        return answer.status == 415
+      }
+      for (type, isGood) in types {
+        for (method, path) in [(HTTPRequest.Method.post, "/v1/wait"), (.put, "/v1/policy")] {
+          #expect(try await isRefused(method, path, type) != isGood, "\(method) \(type ?? "none")")
+        }
+        for method in [HTTPRequest.Method.get, .delete] {
+          #expect(try await !isRefused(method, "/v1/faults", type), "\(method)")
+        }
+        // Whatever its body is.
+        let wrong = try await ask(.post, "/v1/status", "{}", headers: ["content-type": type])
+        #expect(wrong.status == 405, "\(wrong.text)")
+      }
+    }
+  }
+
+  /// A page from anywhere can ask this listener, under any name.
+  @Test func onlyOurPagesAskUnderOurNames() async throws {
+    let origins: [(String, Bool)] = [
+      ("http://localhost:8080", true), ("https://localhost", true), ("http://[::1]:1", true),
+      ("http://evil.example", false), ("ftp://localhost", false), ("localhost", false),
+      ("null", false), ("https://localhost.evil.example", false),
+    ]
+    let sites = [
+      ("same-origin", true), ("none", true), ("same-site", false), ("cross-site", false),
+    ]
+    let hosts: [(String?, Bool)] = [
+      ("localhost:1", true), ("[::1]:80", true), ("evil.example", false), (nil, false),
+    ]
+    try await AdminScene.run(isGuarded: true) { ask in
+      for path in ["/v1/clock", "/", "/health/live"] {
+        for (origin, isOurs) in origins {
+          let answer = try await ask(.get, path, headers: ["origin": origin])
+          #expect(answer.status == (isOurs ? 200 : 403), "\(path) from \(origin)")
+          #expect(isOurs || answer.reason == "OriginNotAllowed")
+        }
+        for (site, isOurs) in sites {
+          let answer = try await ask(.get, path, headers: ["sec-fetch-site": site])
+          #expect(answer.status == (isOurs ? 200 : 403), "\(path) from \(site)")
+          #expect(isOurs || answer.reason == "OriginNotAllowed")
+        }
+        for (host, isOurs) in hosts {
+          let answer = try await ask(.get, path, host: host)
+          #expect(answer.status == (isOurs ? 200 : 403), "\(path) at \(host ?? "nowhere")")
+          #expect(isOurs || answer.reason == "HostNotAllowed")
+          #expect(!isOurs || answer.headers[.init("X-Content-Type-Options")!] == "nosniff")
+        }
+      }
+    }
   }
 
   /// What stands in the file is the token: clients send it as it is, without the line's end.

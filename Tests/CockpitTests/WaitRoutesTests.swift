@@ -1,10 +1,13 @@
 import AdminAPI
+import HTTPTypes
 import Primitives
 import RelayCore
+import Synchronization
 import Testing
 
 @testable import Cockpit
 @testable import RelayServer
+@testable import RelayTestKit
 
 @Suite struct WaitRoutesTests {
   @Test func wishesAreRead() throws {
@@ -96,6 +99,72 @@ import Testing
     #expect(ofDevice.mayMatter(connected, nil) && !ofDevice.mayMatter(life(push), nil))
     for wish in [ofPush, ofAny, ofDevice] {
       #expect(wish.mayMatter(.gap(dropped: 0, at: moment), nil))
+    }
+  }
+
+  // MARK: At a running relay
+
+  /// What a wait for it is answered at once: 200, or why not.
+  private func outcome(_ expect: String, _ ask: AdminScene) async throws -> String {
+    let answer = try await ask(
+      .post, "/v1/wait", #"{"expect":{\#(expect)},"timeout":"0s"}"#)
+    return answer.status == 200 ? "met" : answer.reason ?? answer.text
+  }
+
+  /// Of a delivered push nothing more is heard but what its app says; a held one may still go.
+  @Test func aWaitKnowsWhatCanNoLongerCome() async throws {
+    try await AdminScene.run { ask in
+      let phone = try await ask.relay.phone(topic: "com.example.app")
+      var pushes: [TestRelay.Push] = []
+      for _ in 0..<4 { pushes.append(try await ask.relay.pushSilently(to: phone)) }
+      for push in pushes.prefix(3) { try await ask.relay.wait(for: .delivered, of: push) }
+      let (delivered, held) = (pushes[0].id, pushes[3].id)
+      let table = [
+        (delivered, "received", "met"), (delivered, "sent", "met"), (delivered, "delivered", "met"),
+        (delivered, "outcome", "NotYet"), (delivered, "held", "NeverAgain"),
+        (delivered, "stored", "NeverAgain"), (delivered, "discarded", "NeverAgain"),
+        (held, "received", "met"), (held, "held", "met"), (held, "stored", "met"),
+        (held, "sent", "NotYet"), (held, "delivered", "NotYet"), (held, "outcome", "NotYet"),
+        (held, "expired", "NotYet"),
+      ]
+      for (push, what, expected) in table {
+        let wish = #""what":"\#(what)","push":"\#(push)""#
+        #expect(try await outcome(wish, ask) == expected, "\(what)")
+        let never = try await outcome(wish + #","never":true"#, ask)
+        #expect(never == (expected == "met" ? "Happened" : "met"), "never \(what)")
+      }
+      for (count, expected) in [(3, "met"), (4, "NotYet")] {
+        #expect(try await outcome(#""what":"delivered","count":\#(count)"#, ask) == expected)
+      }
+      let unknown = #""what":"sent","push":"4deb1c52-0d6e-8b34-8000-00000000002a""#
+      #expect(try await outcome(unknown, ask) == "NotYet")
+      for (what, isSo) in [("connected", true), ("disconnected", false), ("registered", true)] {
+        let wish = #""what":"\#(what)","device":"\#(phone.id)""#
+        #expect(try await outcome(wish, ask) == (isSo ? "met" : "NotYet"), "\(what)")
+        let never = try await outcome(wish + #","never":true"#, ask)
+        #expect(never == (isSo ? "Happened" : "met"), "never \(what)")
+      }
+    }
+  }
+
+  /// It would wait for what is of another life now.
+  @Test func aRunningWaitEndsWithAReset() async throws {
+    try await AdminScene.run { ask in
+      try await ask.relay.save(checkpoint: "start")
+      let isOver = Mutex(false)
+      async let refused = {
+        defer { isOver.withLock { $0 = true } }
+        do {
+          _ = try await ask.relay.cockpit.wait(
+            Array(#"{"expect":{"what":"sent"},"timeout":"2s"}"#.utf8))
+          return "met"
+        } catch {
+          return (error as? Refusal)?.reason ?? "\(error)"
+        }
+      }()
+      // As often as it takes for the wait to have begun.
+      while !isOver.withLock({ $0 }) { try await ask.relay.restore(checkpoint: "start") }
+      #expect(await refused == "Reset")
     }
   }
 }

@@ -175,6 +175,37 @@ import Testing
     #expect(fetches(bench) == [bench.now])
   }
 
+  /// Both bounds to the millisecond: how soon the fetch must be due, and that the app's interval is
+  /// over.
+  @Test(arguments: [(-1, true), (0, true), (1, false)] as [(Int64, Bool)])
+  func onlyWhatIsDueSoonIsTakenAlong(_ late: Int64, _ isTaken: Bool) throws {
+    var bench = Bench([.ordinary(fetchInterval: .minimum), .ordinary("news")])
+    bench.wait(.minutes(1))
+    let plan = try #require(bench.phone[mail]?.plan)
+    let soon = bench.phone.limits.fetchCoalescing
+    #expect(plan.dueAt - soon > plan.earliest, "the other bound is far")
+    bench.wait(plan.dueAt - soon - .milliseconds(late) - bench.now)
+    bench.clear()
+    bench.send(.pushReceived(.silent(1, news)))
+    #expect(fetches(bench) == (isTaken ? [bench.now] : []))
+    #expect(
+      bench.steps(of: mail).contains(.fetchedEarly(planned: plan.dueAt)) == isTaken)
+  }
+
+  @Test(arguments: [(-1, false), (0, true), (1, true)] as [(Int64, Bool)])
+  func noFetchIsTakenAlongBeforeTheIntervalIsOver(_ late: Int64, _ isTaken: Bool) throws {
+    var limits = PhoneLimits()
+    limits.fetchExploring = limits.fetchFloor + .minutes(10)
+    var bench = Bench([.ordinary(fetchInterval: .minimum), .ordinary("news")], limits: limits)
+    bench.wait(.minutes(1))
+    let plan = try #require(bench.phone[mail]?.plan)
+    #expect(plan.earliest < plan.dueAt && plan.dueAt - limits.fetchCoalescing < plan.earliest)
+    bench.wait(plan.earliest + .milliseconds(late) - bench.now)
+    bench.clear()
+    bench.send(.pushReceived(.silent(1, news)))
+    #expect(fetches(bench) == (isTaken ? [bench.now] : []))
+  }
+
   @Test func timesWhenThePhoneIsIdleAreAvoided() {
     // The phone is used by day, the app never is: nothing is learned about it, but about the phone.
     var bench = Bench([.ordinary(fetchInterval: .minimum), .ordinary("news")])

@@ -47,4 +47,19 @@ import Testing
       }
     }
   }
+
+  /// Something always waits, so the pool is never thrown away as a whole.
+  @Test func blocksAreUsedAgain() {
+    var pool = BlockPool()
+    var (waiting, queue) = (ByteQueue(), ByteQueue())
+    append([1], &pool, &waiting)
+    let bytes = [UInt8](repeating: 7, count: 3 * BlockPool.blockBytes)
+    for _ in 0..<100 {
+      append(bytes, &pool, &queue)
+      #expect(pool.usedBytes == 4 * BlockPool.blockBytes)
+      #expect(read(bytes.count, &pool, &queue) == bytes)
+    }
+    let blocks = Mirror(reflecting: pool).descendant("next") as? [Int32]
+    #expect(blocks?.count == 4)
+  }
 }

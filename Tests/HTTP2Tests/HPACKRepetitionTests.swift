@@ -34,6 +34,31 @@ import Testing
     #expect(paths == [":path: /3/device/1", ":path: /3/device/2", ":path: /3/device/3"])
   }
 
+  /// As it was coded: in plain, and in Huffman's code where that is shorter.
+  @Test(arguments: ["bearer 0123456789abcdef", "~~{{||}}~~"])
+  func aLiteralWithTheSameBytesIsARepetition(_ start: String) throws {
+    let values = [start + "1", start + "2"]
+    let pipe = try Pipe(server: telling)
+    var counts: [Int] = []
+    for value in [values[0], values[0], values[1], values[1], values[1] + "0", values[1]] {
+      var head = HeaderBlock()
+      head.append(":method", "POST")
+      head.append(":scheme", "https")
+      head.append(":authority", "relay")
+      head.append(":path", "/")
+      head.append("authorization", value, indexing: .withoutIndexing)
+      let before = pipe.server.repeatedCount
+      _ = try pipe.client.session.request(head, body: nil, endStream: true)
+      pipe.advance()
+      counts.append(pipe.server.repeatedCount - before)
+      let heads = pipe.server.seen.compactMap { event -> [String]? in
+        if case .headers(_, let fields, _) = event { fields } else { nil }
+      }
+      #expect(heads.last?.last == "authorization: " + value)
+    }
+    #expect(counts == [0, 5, 4, 5, 4, 4])
+  }
+
   @Test func nothingIsToldUnlessAskedFor() throws {
     let pipe = try Pipe()
     for _ in 0..<3 {

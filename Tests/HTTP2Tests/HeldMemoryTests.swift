@@ -104,4 +104,66 @@ import Testing
     #expect(server.seen(of: 3) == [.headersTooLarge(3)])
     #expect(server.session.arena.count <= max(before, 8_192))
   }
+
+  /// What an ordinary batch needs is not allocated for each.
+  @Test func anOrdinaryBatchKeepsItsMemory() throws {
+    let end = try End(.server)
+    var client = RawClient()
+    for number in 0..<3 {
+      client.headers(stream: number * 2 + 1, validRequest)
+      end.receive(client.take())
+      _ = end.output()
+      #expect(end.session.state.pointee.arena.count >= 1_024)
+    }
+  }
+
+  /// Lists that are too long leave nothing in the batch for those after them.
+  @Test func aDroppedListMakesRoom() throws {
+    var configuration = HTTP2Configuration()
+    configuration.maximumHeaderListBytes = 400
+    configuration.maximumArenaBytes = 16_384
+    let end = try End(.server, configuration)
+    var client = RawClient()
+    for number in 0..<100 {
+      client.headers(
+        stream: number * 2 + 1, validRequest + (0..<20).map { ("x\($0)", "y") })
+    }
+    end.receive(client.take())
+    #expect(end.failure == nil)
+    #expect(end.seen.count { if case .headersTooLarge = $0 { true } else { false } } == 100)
+  }
+
+  /// A field of two letters costs more than its text.
+  @Test func shortFieldsCountWithTheirMemory() throws {
+    for (requests, isTooMuch) in [(10, false), (60, true)] {
+      var configuration = HTTP2Configuration()
+      configuration.maximumArenaBytes = 16_384
+      let end = try End(.server, configuration)
+      var client = RawClient()
+      for number in 0..<requests {
+        client.headers(
+          stream: number * 2 + 1, validRequest + (0..<20).map { _ in ("a", "b") })
+      }
+      end.receive(client.take())
+      #expect((end.failure == .arenaFull) == isTooMuch)
+    }
+  }
+
+  /// The frames of a body that come together are one event, where they lie together.
+  @Test func aBodyInPiecesIsOneEvent() throws {
+    let session = try HTTP2Session(role: .server, configuration: HTTP2Configuration())
+    var client = RawClient()
+    client.headers(stream: 1, validRequest, endStream: false)
+    client.data(stream: 1, Array("hello, ".utf8), endStream: false)
+    client.data(stream: 1, Array("world".utf8), endStream: true)
+    var bytes = ByteBuffer(bytes: client.take())
+    try session.receive(&bytes)
+    var events: [HTTP2Event] = []
+    session.takeEvents(into: &events)
+    let bodies = events.compactMap { event -> String? in
+      guard case .data(1, let range, true) = event else { return nil }
+      return String(decoding: session.arena[range], as: UTF8.self)
+    }
+    #expect(bodies == ["hello, world"], "\(events)")
+  }
 }

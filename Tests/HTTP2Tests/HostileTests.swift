@@ -127,6 +127,70 @@ import Testing
     #expect(server.failure == .flooded && number < 1_000)
   }
 
+  private enum Deed { case abandoned, answered, refused, data }
+
+  /// Of 30 frames without effect: how many are left after these deeds, to the frame. An abandoned
+  /// stream is worth ten and the frame that ends it.
+  private static let budgets: [(deeds: [Deed], left: Int)] = [
+    ([.answered], 30), ([.answered, .abandoned], 19), ([.answered, .refused], 29),
+    ([.answered, .abandoned, .answered], 29), ([.answered, .abandoned, .abandoned], 8),
+    ([.answered, .abandoned, .abandoned, .answered], 18),
+    ([.answered, .abandoned, .abandoned, .data], 10),
+    ([.answered, .abandoned, .abandoned, .refused, .answered], 18),
+    ([.answered] + [Deed](repeating: .refused, count: 50), 8),
+  ]
+
+  @Test(arguments: budgets) private func theBudgetIsExact(_ deeds: [Deed], _ left: Int) throws {
+    var configuration = HTTP2Configuration()
+    configuration.maximumIdleWork = 30
+    let server = try End(.server, configuration)
+    var client = RawClient()
+    for (number, deed) in deeds.enumerated() {
+      let stream = number * 2 + 1
+      let id = StreamID(stream)
+      client.headers(stream: stream, validRequest, endStream: deed != .abandoned)
+      if deed == .abandoned { client.reset(stream: stream) }
+      server.receive(client.take())
+      switch deed {
+      case .abandoned: break
+      case .answered: try server.session.respond(to: id, head("200"), endStream: true)
+      case .refused:
+        server.session.chargeRefusal(id)
+        try server.session.respond(to: id, head("403"), endStream: true)
+      case .data:
+        try server.session.respond(to: id, head("200"), endStream: false)
+        try server.session.write([65].span, to: id)
+      }
+      _ = server.output()
+    }
+    var frames = 0
+    while server.failure == nil, frames < 100 {
+      #expect(server.session.isTiresome == (30 - left + frames > 15), "\(frames)")
+      client.append(type: 2, stream: 1, [0, 0, 0, 0, 1])
+      server.receive(client.take())
+      frames += 1
+    }
+    #expect(server.failure == .flooded && frames == left + 1)
+  }
+
+  /// After our GOAWAY nobody is to blame for streams that end.
+  @Test func whatEndsAfterAGoAwayIsNoCrime() throws {
+    var configuration = HTTP2Configuration()
+    configuration.maximumIdleWork = 30
+    for isLeaving in [false, true] {
+      let server = try End(.server, configuration)
+      var client = RawClient()
+      for number in 0..<5 {
+        client.headers(stream: number * 2 + 1, validRequest, endStream: false)
+      }
+      server.receive(client.take())
+      if isLeaving { server.session.goAway(errorCode: 0, debugData: []) }
+      for number in 0..<5 { client.reset(stream: number * 2 + 1) }
+      server.receive(client.take())
+      #expect(server.failure == (isLeaving ? nil : .flooded))
+    }
+  }
+
   /// The same for days, with honest work between it or slowly enough, is nobody's crime.
   @Test func honestWorkMakesGood() throws {
     let server = try End(.server)

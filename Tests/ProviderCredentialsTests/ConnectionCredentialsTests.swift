@@ -80,6 +80,45 @@ import Testing
     }
   }
 
+  /// What saves a look at a request that says the same again: not without a proof, not longer than
+  /// the token lasts, not with other keys.
+  @Test func theSameAgainStandsAsLongAsItsProof() throws {
+    var world = World()
+    let generation = world.verifier.generation
+    let stands = { (generation: UInt64, now: Int64) in
+      world.connection.stillStands(generation: generation, now: now)
+    }
+    #expect(!stands(generation, TestProvider.now))
+    let header = try world.header(.team)
+    #expect(world.authorize(header) == nil)
+    let end = (TestProvider.issuedAt + VerifiedToken.lifetimeSeconds) * 1000
+    #expect(stands(generation, TestProvider.now) && stands(generation, end))
+    #expect(!stands(generation, end + 1) && !stands(generation + 1, TestProvider.now))
+    // The same keys are read again: the proof is new, and no other token was shown.
+    world.verifier.replaceKeys(World.keys(world.privateKeys))
+    let next = world.verifier.generation
+    #expect(next != generation && !stands(next, TestProvider.now))
+    #expect(world.authorize(header) == nil)
+    #expect(stands(next, TestProvider.now) && !stands(generation, TestProvider.now))
+    #expect(ConnectionCredentials.open.stillStands(generation: 7, now: .max))
+  }
+
+  /// Not even when it names one: location pushes need a token, whatever the push type says.
+  @Test func aCertificateSendsToNoLocationTopic() throws {
+    let location = "com.example.app.location-query"
+    let identity = try DevelopmentAuthority(now: TestProvider.now).issueProvider(
+      topics: [.init(name: "com.example.app", kind: "app"), .init(name: location, kind: "app")],
+      now: TestProvider.now)
+    let certificate = try ProviderCertificate(derEncoded: TestProvider.der(identity.certificate))
+    var world = World(ConnectionCredentials(certificate: certificate))
+    #expect(world.topicProblem("com.example.app") == nil)
+    for isLocationPush in [false, true] {
+      #expect(world.topicProblem(location, isLocationPush: isLocationPush) == .topicNotCovered)
+    }
+    let covers = { (topic: String) in world.connection.covers(topic: Array(topic.utf8).span) }
+    #expect(covers("com.example.app") && !covers(location))
+  }
+
   @Test func topicsOfKeys() throws {
     var world = World()
     #expect(world.topicProblem("com.example.app") == .topicNotCovered)

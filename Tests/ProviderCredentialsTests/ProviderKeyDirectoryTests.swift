@@ -61,9 +61,7 @@ import Testing
     let second = ProviderKeyDirectory.Entry(keyID: "SECONDKEY1", teamID: TestProvider.team)
     #expect(try directory.add(second, copying: privateFile).hasSuffix("AuthKey_SECONDKEY1.p8"))
     let keys = try directory.load()
-    for loaded in keys.keys {
-      #expect(loaded.publicKey == key.publicKey)
-    }
+    #expect(keys.keys.map(\.publicKey) == [key.publicKey, key.publicKey] && keys.notices.isEmpty)
     #expect(
       fileProblem { () throws(CredentialFileError) in
         _ = try directory.signer(forKeyID: TestProvider.keyID)

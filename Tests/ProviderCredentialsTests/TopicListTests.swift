@@ -26,6 +26,18 @@ import Testing
     }
   }
 
+  /// The suffix alone is no app's.
+  @Test(arguments: [
+    ("com.example.app.location-query", true), ("a.location-query", true),
+    (".location-query", false),
+    ("location-query", false), ("com.example.app", false), ("", false),
+  ])
+  func locationTopicsAreThoseOfApps(topic: String, isOne: Bool) {
+    let bytes = Array(topic.utf8)
+    let found = TopicList.isLocationTopic(bytes.span)
+    #expect(found == isOne)
+  }
+
   @Test(arguments: [0, 1, 2, 3, 7, 400]) func findsEachOfMany(count: Int) {
     let names = (0..<count).map { "com.example.app\($0 * 2)" }
     let list = TopicList(names, coversSuffixes: false)

@@ -132,6 +132,25 @@ import Testing
       ])
   }
 
+  @Test func whatExpiredInFlightDoesNotComeBackEvenWhenTheTickIsLate() {
+    var fixture = ShardFixture()
+    let app = fixture.phoneWithApp()
+    for late in [-1, 0] as [Int64] {
+      let (connection, _) = fixture.connect(app.phone)
+      let push = fixture.push(.visible, app, expiration: .at(fixture.now + .seconds(10)))
+      _ = fixture.submit(push)
+      let sequence = fixture.lastSequence
+      fixture.now = fixture.now + .seconds(10) + .milliseconds(late)
+      expectEffects(
+        fixture, fixture.handle(.stream(connection, .disconnected)),
+        late < 0
+          ? [fixture.log(.storedOffline, push)]
+          : [fixture.discarded(push, .expired), .forget(sequence)])
+      fixture.now = fixture.now + .seconds(10)
+      _ = fixture.handle(.clock(.tick))
+    }
+  }
+
   @Test func aLateTickRefillsNothingThatHasExpired() {
     var fixture = ShardFixture(
       configuration: .init(policy: .strict, keepAlive: .days(1), ackTimeout: .days(1)))

@@ -94,4 +94,28 @@ import Testing
     set.checkSettled("late")
     #expect(set.problems == [])
   }
+
+  /// A token was removed, and is granted to another device whose registration then fails: for
+  /// providers it is gone since it was removed.
+  @Test func aTokenGivenBackIsGoneSinceBefore() {
+    var set = ShardSet(3, seed: 5)
+    let (old, new) = (set.enroll(on: 1), set.enroll(on: 2))
+    let token = set.makeToken(on: 0)
+    _ = set.put(old, Self.topic, own: token)
+    set.settle()
+    _ = set.delete(old, Self.topic)
+    set.settle()
+    let since = set.now
+    set.now = set.now + .seconds(1)
+    let request = set.put(new, Self.topic, own: token)
+    while let step = set.steps.first {
+      set.take(step == .write(2) && set.answers[request] == nil ? .fail(2) : step)
+    }
+    #expect(set.answers[request] == .refused(.unavailable))
+    let (late, _) = set.push(token, Self.topic)
+    set.settle()
+    #expect(set.responses[late] == .gone(since: since))
+    set.checkSettled("given back")
+    #expect(set.problems == [])
+  }
 }

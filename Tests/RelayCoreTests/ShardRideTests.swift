@@ -111,6 +111,42 @@ import Testing
     #expect(scene.fixture.shard.counters.sent != before)
   }
 
+  /// The older one of two has no budget; the newer one has, and opens the ride for both.
+  @Test func anEarlierOneRidesWithALaterOneThatIsPaid() {
+    var fixture = ShardFixture(
+      configuration: .init(
+        policy: SilentPolicy(
+          name: "test", perApp: RateLimit(1, per: .hours(1), burst: 1), perDevice: nil),
+        rides: RateLimit(1, per: .days(1), burst: 1)))
+    let phone = fixture.enroll()
+    let poor = fixture.register(phone, "com.example.poor")
+    let rich = fixture.register(phone, "com.example.rich")
+    var connection = fixture.connect(phone).connection
+    func pay(_ app: PhoneApp) {
+      let push = fixture.push(.silent, app)
+      #expect(fixture.submit(push).sendings == [Sending(push, .direct)])
+      _ = fixture.ack(push, connection)
+    }
+    pay(rich)
+    _ = fixture.advance(.minutes(30))
+    pay(poor)
+    // The phone's one ride of the day.
+    _ = fixture.handle(.stream(connection, .disconnected))
+    let first = fixture.push(.silent, poor)
+    _ = fixture.submit(first)
+    connection = fixture.connect(phone).connection
+    _ = fixture.ack(first, connection)
+    _ = fixture.handle(.stream(connection, .disconnected))
+
+    let (older, newer) = (fixture.push(.silent, poor), fixture.push(.silent, rich))
+    for push in [older, newer] { _ = fixture.submit(push) }
+    _ = fixture.advance(.minutes(31))
+    let effects = fixture.connect(phone).effects
+    #expect(effects.sendings == [Sending(newer, .refill), Sending(older, .piggyback)])
+    #expect(effects.carriers[older.uniqueID] == .push(newer.uniqueID))
+    expectSound(fixture)
+  }
+
   // MARK: What does not
 
   /// One app, a silent push every 30 ms, a phone that acknowledges after 100 ms.

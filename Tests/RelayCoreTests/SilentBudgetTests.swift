@@ -68,6 +68,17 @@ import Testing
         == .allowed)
   }
 
+  @Test func ofTwoEqualLimitsTheAppsIsNamed() {
+    let limit = RateLimit(1, per: .minutes(10), burst: 1)
+    let budgets = SilentBudgets(
+      SilentPolicy(name: "test", perApp: limit, perDevice: limit), at: now)
+    var (app, device) = (RateLimit.State(), RateLimit.State())
+    budgets.consume(app: &app, device: &device, condition: DeviceCondition(), at: now)
+    #expect(
+      budgets.decide(app: app, device: device, condition: DeviceCondition(), at: now)
+        == .held(until: now + .minutes(10), by: .perApp))
+  }
+
   @Test func theDeviceBudgetIsSharedByItsApps() {
     let budgets = SilentBudgets(.documented, at: now)
     var device = RateLimit.State()

@@ -141,6 +141,17 @@ import Testing
     #expect(take(4, at: 0) == [9, 10, 11])
   }
 
+  /// As many as that together, so that many are written with one sync.
+  @Test mutating func theLimitIsShared() throws {
+    try append(1...30, shard: 0)
+    #expect(backlog.popBatch(limit: 20, at: 0).ends.map { Int($0.last - $0.first) + 1 } == [20])
+    try append(1...30, shard: 1)
+    try append(31...60, shard: 0)
+    #expect(
+      backlog.popBatch(limit: 20, at: 0).ends.map { Int($0.last - $0.first) + 1 } == [10, 10])
+    #expect(backlog.popBatch(limit: 1, at: 0).ends.map { Int($0.last - $0.first) + 1 } == [1, 1])
+  }
+
   @Test mutating func aLimitThatCutsBeforeTheUrgentOneGoesOnAllTheSame() throws {
     try append(1...10, mayLinger: true)
     try append(11...11)

@@ -16,6 +16,7 @@ private final class FullDisk {
   private var reported = 0
   private var records: [JournalRecord] = []
   private var forgets: [UInt64] = []
+  private(set) var forgetCount = 0
   private(set) var answers: [ProviderAnswer: Int] = [:]
   private let credential = DeviceCredential(device: Make.device(1), secret: Make.secret(1))
   private let topic: Topic
@@ -41,7 +42,9 @@ private final class FullDisk {
     for effect in effects {
       switch effect {
       case .persist(let record): records.append(record)
-      case .forget(let sequence): forgets.append(sequence)
+      case .forget(let sequence):
+        forgets.append(sequence)
+        forgetCount += 1
       case .respond(_, .accepted):
         answers[.accepted(uniqueID: .init(high: 0, low: 0)), default: 0] += 1
       case .respond(_, let answer): answers[answer, default: 0] += 1
@@ -131,7 +134,11 @@ extension FaultTests {
       if step == 50 { #expect(highest < 700) }
     }
     #expect(highest < 700, "kept: \(highest)")
-    if !isConnected { #expect(world.refused() == 1800 * 40) }
+    if isConnected {
+      #expect(world.forgetCount >= 900, "forgets: \(world.forgetCount)")
+    } else {
+      #expect(world.refused() == 1800 * 40)
+    }
     faultvfs_heal()
     let before = world.accepted()
     try world.push(count: 1)

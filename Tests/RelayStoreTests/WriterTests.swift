@@ -117,4 +117,68 @@ import Testing
     #expect(try again.everything() == expected)
     await again.stop()
   }
+
+  /// It is older than the batch it is written with: the app is registered again meanwhile.
+  @Test func itIsWrittenBeforeWhatCameLater() async throws {
+    let journal = try await open(retryDelay: .seconds(100_000), failing: 1)
+    let next = journal.firstSequence(ofShard: 0) + 4
+    let later: [JournalRecord.Content] = [
+      .registered(device, try Make.topic(), Make.token(1), isOwn: false),
+      .spent(device, try Make.topic(), app: Make.state(8), device: Make.state(9)),
+    ]
+    journal.submit(
+      shard: 0,
+      records: later.enumerated().map { JournalRecord(sequence: next + UInt64($0), content: $1) },
+      forgets: [])
+    await journal.flush()
+    #expect(
+      try journal.everything() == [
+        .device(device, Make.secret(1), budget: Make.state(9)),
+        .app(device, try Make.topic(), Make.token(1), isOwn: false, budget: Make.state(8)),
+      ])
+    await journal.stop()
+  }
+
+  /// Only so much is kept for a disk that fails for long: first the oldest budgets go, which newer
+  /// ones replace, and removals only when there is nothing else.
+  @Test(arguments: [(spent: 4, removed: 1), (2, 2), (0, 5)])
+  func onlySoMuchIsOwed(spent: Int, removed: Int) async throws {
+    let journal = try listener.open(directory) {
+      $0.linger = .zero
+      $0.retryDelay = .seconds(100_000)
+      $0.maximumBatch = 3
+      $0.failsWrite = { [failures] in failures.next() }
+    }
+    let (topic, token) = (try Make.topic(), Make.token(1))
+    var contents: [JournalRecord.Content] = [
+      .enrolled(device, Make.secret(1)), .registered(device, topic, token, isOwn: false),
+    ]
+    // The removals first: they are the oldest.
+    let removals = (0..<removed).map { Make.token(UInt64(10 + $0)) }
+    contents += removals.map { .unregistered(device, topic, $0, at: Make.instant(7)) }
+    contents += (0..<Int64(spent)).map {
+      .spent(device, topic, app: Make.state(50 + $0), device: Make.state(60 + $0))
+    }
+    for (number, content) in contents.enumerated() {
+      if number == 2 { failures.begin(1000) }
+      let sequence = journal.firstSequence(ofShard: 0) + UInt64(number)
+      journal.submit(
+        shard: 0,
+        records: [JournalRecord(sequence: sequence, content: content, mayLinger: number > 1)],
+        forgets: [])
+      await journal.flush()
+    }
+    // Three, and one range of doubtful sequences.
+    #expect(journal.keptCount == 4)
+    failures.begin(0)
+    await journal.flush()
+    let last = Int64(spent) - 1
+    #expect(
+      try journal.everything() == [
+        .device(device, Make.secret(1), budget: spent > 0 ? Make.state(60 + last) : .init()),
+        .app(
+          device, topic, token, isOwn: false, budget: spent > 0 ? Make.state(50 + last) : .init()),
+      ] + removals.suffix(3).map { .gone($0, since: Make.instant(7)) })
+    await journal.stop()
+  }
 }
