@@ -62,14 +62,14 @@ import Testing
         return answer.status == 415
       }
       for (type, isGood) in types {
-        for (method, path) in [(HTTPRequest.Method.post, "/v1/wait"), (.put, "/v1/policy")] {
+        for (method, path) in [(HTTPRequest.Method.post, "/v1/push"), (.put, "/v1/policy")] {
           #expect(try await isRefused(method, path, type) != isGood, "\(method) \(type ?? "none")")
         }
         for method in [HTTPRequest.Method.get, .delete] {
           #expect(try await !isRefused(method, "/v1/faults", type), "\(method)")
         }
         // Whatever its body is.
-        let wrong = try await ask(.post, "/v1/status", "{}", headers: ["content-type": type])
+        let wrong = try await ask(.post, "/v1/overview", "{}", headers: ["content-type": type])
         #expect(wrong.status == 405, "\(wrong.text)")
       }
     }

@@ -1,5 +1,4 @@
 import AdminAPI
-import HTTPTypes
 import Primitives
 import RelayCore
 import Synchronization
@@ -104,11 +103,14 @@ import Testing
 
   // MARK: At a running relay
 
-  /// What a wait for it is answered at once: 200, or why not.
+  /// What becomes of a wait for it that looks once: met, or why not.
   private func outcome(_ expect: String, _ ask: AdminScene) async throws -> String {
-    let answer = try await ask(
-      .post, "/v1/wait", #"{"expect":{\#(expect)},"timeout":"0s"}"#)
-    return answer.status == 200 ? "met" : answer.reason ?? answer.text
+    do {
+      _ = try await ask.relay.cockpit.wait(Array(#"{"expect":{\#(expect)},"timeout":"0s"}"#.utf8))
+      return "met"
+    } catch let refusal as Refusal {
+      return refusal.reason
+    }
   }
 
   /// Of a delivered push nothing more is heard but what its app says; a held one may still go.

@@ -226,6 +226,25 @@ import Testing
     #expect(found.allSatisfy { (7...22).contains($0) }, "hours of the fetches: \(found)")
   }
 
+  /// An hour with exactly the share of use that the limit names is no idle one.
+  @Test func anHourWithJustEnoughUseIsNotIdle() {
+    var limits = PhoneLimits()
+    let now = Bench.start + .days(10)
+    var phone = UsagePattern(at: Bench.start)
+    for day in Int64(0)..<10 { phone.record(at: Bench.start + .days(day) + .hours(8)) }
+    phone.roll(to: now)
+    let share = phone.habits(at: now, after: limits.fetchLearningDays).percentInHour(from: 32)
+    for (least, isMoved) in [(share, true), (share + 1, false)] {
+      limits.fetchIdlePercent = least
+      let next = FetchPlanner(limits: limits, phone: phone).next(
+        UsagePattern(at: now), Behaviour(), earliest: now + .hours(4), settledUntil: nil,
+        lastActivity: now)
+      // The first hour with the use in it begins a quarter past seven.
+      #expect(next.at == now + (isMoved ? .minutes(7 * 60 + 15) : .hours(4)), "\(next)")
+      #expect(next.reason == (isMoved ? .afterIdle : .exploring))
+    }
+  }
+
   @Test func expensiveAndFailingAppsFetchLess() {
     func count(_ change: (inout AppScript) -> Void) -> Int {
       var bench = Bench([.ordinary(fetchInterval: .minimum, change)])
