@@ -12,7 +12,8 @@ import Testing
       "state":"active","leaseSeconds":2.5,"waiting":0,"waitingSeconds":0
       """#
     let json = #"""
-      {"node":"a","partitions":256,"form":5,"nodes":[{"name":"a","stripes":[0],\#(node)},
+      {"node":"a","partitions":256,"form":5,"formReason":"",
+      "nodes":[{"name":"a","stripes":[0],\#(node)},
       {"name":"b","stripes":[1],\#(node)}],"stripes":[{"stripe":0,"state":"live","node":"a",
       "epoch":1},{"stripe":1,"state":"live","node":"b","epoch":1}]}
       """#
