@@ -18,7 +18,7 @@ inbox = "_INBOX.nats-py"
 with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
     file = connection.makefile("rwb")
     file.readline()
-    file.write(b'CONNECT {"verbose":false}\r\n')
+    file.write(b'CONNECT {"verbose":false,"user":"operator","pass":"operator"}\r\n')
     file.write(f"SUB {inbox} 1\r\nPUB {subject} {inbox} {len(body)}\r\n".encode() + body + b"\r\n")
     file.flush()
     try:
