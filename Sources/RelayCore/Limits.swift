@@ -69,7 +69,7 @@ package enum Limits {
   /// Subscribers of one shard that get a broadcast in one step, and connections that are written to
   /// in it; unfinished broadcasts of a shard (of more, the oldest ends where it is), and unsent
   /// bytes of a device's stream beyond which it is left out.
-  package static let broadcastSlice = 256
+  package static let broadcastSlice = 64
   package static let broadcastWrites = 64
   package static let broadcastsUnderWay = 1024
   package static let broadcastUnsentBytes = 65_536
