@@ -33,14 +33,15 @@ package enum ClusterExport {
     return (try file.finish(commons), stream.stripeCount)
   }
 
-  /// Writes a new journal file and deletes the journal of the servers. Refuses while a node is at
-  /// work: one that renews its lease within that time and a second more.
+  /// Writes a new journal file and deletes the journal of the servers; returns how many of them had
+  /// it. Refuses while a node is at work: one that renews its lease within that time and a second
+  /// more, or has written anything while the file was.
   package static func last(
     _ engine: NATSAccess, to path: String, lease: Interval, onProgress: (String) -> Void
-  ) async throws(StoreError) {
+  ) async throws(StoreError) -> Int {
     let client = try await EngineClient.connect(engine, name: "restripe")
     let bucket = EngineBucket(client: client)
-    guard try await EngineStream.existing(client) != nil else {
+    guard let stream = try await EngineStream.existing(client) else {
       throw .noCluster(servers: engine.servers.map(EngineClient.withoutUser))
     }
     onProgress("looking whether a node is at work")
@@ -48,12 +49,24 @@ package enum ClusterExport {
     guard (try? await Task.sleep(for: .milliseconds(lease.milliseconds + 1000))) != nil else {
       throw .stopped
     }
-    for node in try await bucket.nodes()
-    where !before.contains(where: { $0.revision == node.revision }) {
+    let newest = try await EngineStream.contents(client).last
+    try await refuseNode(notAmong: before, bucket)
+    _ = try await run(engine, to: path, onProgress: onProgress)
+    try await refuseNode(notAmong: before, bucket)
+    guard try await EngineStream.contents(client).last == newest else {
+      throw .nodeAtWork("that has ended since")
+    }
+    try await EngineStream.delete(client)
+    return stream.replicas
+  }
+
+  private static func refuseNode(
+    notAmong before: [Membership.Key], _ bucket: EngineBucket
+  ) async throws(StoreError) {
+    let known = Set(before.map(\.revision))
+    if let node = try await bucket.nodes().first(where: { !known.contains($0.revision) }) {
       throw .nodeAtWork(node.stamp.node)
     }
-    _ = try await run(engine, to: path, onProgress: onProgress)
-    try await EngineStream.delete(client)
   }
 
   private static let recordsPerStep = 16_384

@@ -72,9 +72,8 @@ package enum BroadcastEvent: Hashable, Sendable {
 /// 1. A subscription is in the list of its app, and at its `place` among its channel's subscribers.
 /// 2. On one connection nobody gets a broadcast twice, nor one older than the last: `last` only
 ///    rises there.
-/// 3. A broadcast goes out in ticks of `Limits.broadcastSlice` subscribers on at most
-///    `Limits.broadcastWrites` connections, with other events in between. A new subscriber is
-///    behind `rest`, and gets it if it is stored.
+/// 3. A broadcast goes out in ticks of `Limits.broadcastSlice` subscribers, with other events in
+///    between. A new subscriber is behind `rest`, and gets it if it is stored.
 extension Shard {
   mutating func handle(_ event: BroadcastEvent, into effects: inout [Effect]) {
     switch event {
@@ -177,8 +176,7 @@ extension Shard {
     job.rest = min(job.rest, subscribers.count)
     var end = job.rest
     var connections: [ConnectionID] = []
-    var writes: Set<ConnectionNumber> = []
-    while end > 0, job.rest - end < Limits.broadcastSlice, writes.count < Limits.broadcastWrites {
+    while end > 0, job.rest - end < Limits.broadcastSlice {
       end -= 1
       let number = subscribers[end]
       guard subscriptions[number].last < job.broadcast.number,
@@ -186,7 +184,6 @@ extension Shard {
       else { continue }
       subscriptions[number].last = job.broadcast.number
       connections.append(connection)
-      writes.insert(connection.connection)
     }
     send(job.broadcast, to: connections, into: &effects)
     job.rest = end

@@ -127,8 +127,8 @@ extension ClusterCommand {
 
         A cluster has at most as many nodes with phones as it has stripes (1 to 256, 8 unless \
         'stripes' said otherwise when its journal was made). End all nodes first. The journal is \
-        exported to a file, deleted from the servers and imported again. The file stays: after an \
-        interruption 'pushrelay cluster import' brings it back.
+        exported to a file, deleted from the servers and imported again, on as many of them. The \
+        file stays: after an interruption 'pushrelay cluster import' brings it back.
         """)
 
     @Argument(help: "How many, from 1 to 256.")
@@ -146,19 +146,18 @@ extension ClusterCommand {
     func run() async throws {
       let settings = try await options.read()
       let notes = ProgressNotes()
-      try await ClusterExport.last(settings.engine, to: keep, lease: settings.lease) {
-        notes.report($0)
-      }
+      let replicas = try await ClusterExport.last(
+        settings.engine, to: keep, lease: settings.lease, onProgress: { notes.report($0) })
       do {
         let done = try await ClusterImport.run(
-          keep, into: settings.engine, stripes: stripes, replicas: settings.natsReplicas,
+          keep, into: settings.engine, stripes: stripes, replicas: replicas,
           now: { WallClock.now }, onProgress: { notes.report($0) })
         try TransferReport(keep, done.counts, stripes: done.stripes)
           .say(options.json, "the journal of the cluster is restriped, and still in \(keep)")
       } catch {
         throw CommandError(
-          "\(error); the journal is in \(keep): PUSHRELAY_STRIPES=\(stripes) pushrelay cluster "
-            + "import \(keep) goes on")
+          "\(error); the journal is in \(keep): PUSHRELAY_STRIPES=\(stripes) "
+            + "PUSHRELAY_NATS_REPLICAS=\(replicas) pushrelay cluster import \(keep) goes on")
       }
     }
   }

@@ -44,7 +44,7 @@ struct NATSServer: Sendable {
   /// What its URL begins with, and a user and a password before an `@`.
   var scheme = "nats"
   var user = ""
-  /// More of its configuration, with users in place of the one who may do what relays need.
+  /// More of its configuration, in place of the user who may do what relays need.
   var settings = ""
 
   init(in folder: String) async throws {
@@ -55,20 +55,31 @@ struct NATSServer: Sendable {
   var url: String { "\(scheme)://\(user)127.0.0.1:\(port)" }
   var monitor: String { "http://127.0.0.1:\(monitorPort)" }
 
+  /// Copies the configuration that we ship; returns the path of `name` there. Besides relays there
+  /// is a user `operator` without limits (`nats.py`), unless `settings` say who there is.
+  static func configuration(
+    _ name: String, in folder: String, _ settings: String = ""
+  ) throws -> String {
+    let users = "users: ["
+    for file in ["nats-server.conf", "nats-cluster.conf", "nats-rights.conf"] {
+      let shipped = Program.root.appending(path: "Docker/\(file)")
+      var text = try String(contentsOf: shipped, encoding: .utf8)
+      if file == "nats-rights.conf" {
+        try #require(text.contains(users))
+        let all = users + "{ user: operator, password: operator }, "
+        text = settings.isEmpty ? text.replacing(users, with: all) : settings
+      }
+      try text.write(toFile: "\(folder)/\(file)", atomically: true, encoding: .utf8)
+    }
+    return "\(folder)/\(name)"
+  }
+
   /// Runs it for as long as `body` takes; it is killed then, or before by `kill`.
   func run<Value: Sendable>(
     _ body: (_ kill: @escaping @Sendable () throws -> Void) async throws -> Value
   ) async throws -> Value {
     let program = try #require(try await Self.program.value)
-    let shipped = Program.root.appending(path: "Docker/nats-server.conf")
-    let configuration = folder + "/nats-server.conf"
-    let rights = "include ./nats-rights.conf"
-    let relay = try String(
-      contentsOf: Program.root.appending(path: "Docker/nats-rights.conf"), encoding: .utf8)
-    let parts = try String(contentsOf: shipped, encoding: .utf8).components(separatedBy: rights)
-    try #require(parts.count == 2)
-    try parts.joined(separator: settings.isEmpty ? relay : settings).write(
-      toFile: configuration, atomically: true, encoding: .utf8)
+    let configuration = try Self.configuration("nats-server.conf", in: folder, settings)
     // Its log is on standard error.
     let line = #"exec "$0" "$@" 2>&1"#
     let arguments = [

@@ -44,7 +44,7 @@ final class CrashCluster: Sendable {
     self.ports = ports
     let server = try #require(try await NATSServer.program.value)
     let places = Self.names.indices
-    engines = places.map { Self.engine($0, server, ports, folder) }
+    engines = try places.map { try Self.engine($0, server, ports, folder) }
     relays = places.map { Self.relay($0, ports, folder, settings) }
     let link = Program.client("link.py")
     wires = places.map { place in
@@ -191,9 +191,8 @@ final class CrashCluster: Sendable {
 
   private static func engine(
     _ place: Int, _ server: String, _ ports: Ports, _ folder: String
-  ) -> ClusterProgram {
-    let configuration = Program.root.appending(path: "Docker/nats-cluster.conf")
-      .path(percentEncoded: false)
+  ) throws -> ClusterProgram {
+    let configuration = try NATSServer.configuration("nats-cluster.conf", in: folder)
     let routes = ports.routes.map { "nats://127.0.0.1:\($0)" }
     // Its log is on standard error.
     return ClusterProgram(

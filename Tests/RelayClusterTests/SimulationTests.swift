@@ -27,13 +27,7 @@ import Testing
       try cluster.run(milliseconds: 14_000, isWild: false)
       try checkMirrors(cluster, seed)
       cluster.killAll()
-      cluster.start("z")
-      try cluster.run(milliseconds: 8_000, isWild: false)
-      try checkHistory(cluster, seed)
-      let last = try #require(cluster.processes.last)
-      #expect(last.live.count == SimulatedCluster.stripeCount, "seed \(seed): not all taken over")
-      let found = last.stored.values.reduce(into: Set<UInt64>()) { $0.formUnion($1) }
-      let lost = cluster.acknowledged.subtracting(found)
+      let lost = try lostForTheNext(&cluster, seed)
       let story = try lost.min().map { try self.story(of: $0, cluster) }
       #expect(lost.isEmpty, "seed \(seed): \(lost.sorted().prefix(5)) are gone, \(story ?? [])")
       claims += cluster.claims
@@ -44,6 +38,19 @@ import Testing
     // The histories have what they are there for.
     #expect(claims > Self.seeds.count * 6 && offers > Self.seeds.count)
     #expect(acknowledged > Self.seeds.count && failed > Self.seeds.count)
+  }
+
+  /// All have died: another node takes everything over. Returns what was acknowledged and is gone.
+  private func lostForTheNext(
+    _ cluster: inout SimulatedCluster, _ seed: UInt64, lead: UInt8 = 0
+  ) throws -> Set<UInt64> {
+    cluster.start("z", lead: lead)
+    try cluster.run(milliseconds: 8_000, isWild: false)
+    try checkHistory(cluster, seed)
+    let last = try #require(cluster.processes.last)
+    #expect(last.live.count == SimulatedCluster.stripeCount, "seed \(seed): not all taken over")
+    let found = last.stored.values.reduce(into: Set<UInt64>()) { $0.formUnion($1) }
+    return cluster.acknowledged.subtracting(found)
   }
 
   /// Node after node is of the next version, while anything goes wrong that may.
@@ -67,13 +74,7 @@ import Testing
       cluster.killAll()
       cluster.forgetTheDead()
       // Nothing is left that the version behind the next does not read.
-      cluster.start("z", lead: 2)
-      try cluster.run(milliseconds: 8_000, isWild: false)
-      try checkHistory(cluster, seed)
-      let last = try #require(cluster.processes.last)
-      #expect(last.live.count == SimulatedCluster.stripeCount, "seed \(seed): not all taken over")
-      let found = last.stored.values.reduce(into: Set<UInt64>()) { $0.formUnion($1) }
-      let lost = cluster.acknowledged.subtracting(found)
+      let lost = try lostForTheNext(&cluster, seed, lead: 2)
       #expect(lost.isEmpty, "seed \(seed): \(lost.sorted().prefix(5)) are gone")
     }
   }
