@@ -115,8 +115,7 @@ struct SendCommand: AsyncParsableCommand {
     guard let named else { return to }
     if let topic, topic.hasSuffix(Self.activities) {
       throw CommandError(
-        "give the token of the Live Activity itself as --to: 'pushrelay device' prints it, and "
-          + "'pushrelay inspect \(to)' lists it")
+        "give the token of the Live Activity itself as --to: 'pushrelay inspect \(to)' lists it")
     }
     guard let topic, let token = named.token(for: topic) else {
       throw CommandError(
