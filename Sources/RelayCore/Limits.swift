@@ -66,10 +66,12 @@ package enum Limits {
   package static let broadcastStorage = Interval.hours(8)
   /// Channels that an app of a device subscribes to.
   package static let channelsPerSubscriber = 64
-  /// Subscribers of one shard that get a broadcast in one step; unfinished broadcasts of a shard
-  /// (of more, the oldest ends where it is), and unsent bytes of a device's stream beyond which it
-  /// is left out.
+  /// Subscribers of one shard that get a broadcast in one step, and how long its loop rests after
+  /// it: others on the same cores have their turn, and phones read more at once. Unfinished
+  /// broadcasts of a shard (of more, the oldest ends where it is), and unsent bytes of a device's
+  /// stream beyond which it is left out.
   package static let broadcastSlice = 64
+  package static let broadcastPauseMicroseconds: Int64 = 300
   package static let broadcastsUnderWay = 1024
   package static let broadcastUnsentBytes = 65_536
   /// Streams of one loop for which other loops and nodes have broadcasts, 16 bytes each; of more,

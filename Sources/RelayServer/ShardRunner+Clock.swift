@@ -81,7 +81,9 @@ extension ShardRunner {
     timers.wake(at: next) {
       let delay = (next - now).milliseconds
       // Not at once: the loop would run that before it looks at its sockets.
-      let pause: TimeAmount = delay > 0 ? .milliseconds(min(delay, 3_600_000)) : .microseconds(50)
+      let pause: TimeAmount =
+        delay > 0
+        ? .milliseconds(min(delay, 3_600_000)) : .microseconds(Limits.broadcastPauseMicroseconds)
       return eventLoop.scheduleTask(in: pause) {
         bound.value.wakeUp()
       }
