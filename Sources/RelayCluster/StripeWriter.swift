@@ -134,7 +134,7 @@ package struct StripeWriter: Sendable {
     return due == .never ? nil : due
   }
 
-  /// Entries that the engine has not confirmed yet.
+  /// Entries that the engine has not confirmed yet, and the stripe's state there.
   package struct Lag: Hashable, Sendable {
     /// Awaited entries, on their way and behind.
     package var entries = 0
@@ -142,12 +142,18 @@ package struct StripeWriter: Sendable {
     package var bytes = 0
     /// Since the oldest was submitted.
     package var age = Interval.milliseconds(0)
+    /// Of the room in a bounded stream; at 1 the stripe refuses what needs more.
+    package var roomUsed: Double?
+    /// Bytes since the last snapshot, of those that make one due: well above 1, none comes about.
+    package var snapshotAge = 0.0
   }
 
   package func lag(at now: Instant) -> Lag {
     var lag = Lag()
     lag.entries = waiting.count { $0 != nil }
     if let first = waiting.first, let first { lag.age = now - first.arrivedAt }
+    lag.roomUsed = roomUsed
+    lag.snapshotAge = Double(contents.bytesSinceSnapshot) / Double(snapshotDueBytes)
     guard let flight else { return lag }
     lag.entries += flight.tickets.count
     lag.bytes = flight.writer.count
@@ -300,8 +306,11 @@ package struct StripeWriter: Sendable {
   private var isSnapshotDue: Bool {
     let room = configuration.roomBytes ?? .max
     let bytes = contents.bytesSinceSnapshot
-    return isOld || bytes >= max(configuration.snapshotBytes, 2 * contents.snapshotBytes)
-      || isTight && (bytes >= room / 64 || hasShrunk)
+    return isOld || bytes >= snapshotDueBytes || isTight && (bytes >= room / 64 || hasShrunk)
+  }
+
+  private var snapshotDueBytes: Int {
+    max(configuration.snapshotBytes, 2 * contents.snapshotBytes)
   }
 
   /// True if an eighth of the last snapshot is obsolete, so that another one makes room. Forgets
@@ -312,10 +321,12 @@ package struct StripeWriter: Sendable {
 
   /// True if there is barely room for another snapshot, which is no larger than what it replaces,
   /// and one more message.
-  private var isTight: Bool {
-    guard let room = configuration.roomBytes else { return false }
+  private var isTight: Bool { (roomUsed ?? 0) >= 1 }
+
+  private var roomUsed: Double? {
+    guard let room = configuration.roomBytes else { return nil }
     let bytes = contents.snapshotBytes + contents.bytesSinceSnapshot
-    return 2 * (bytes + configuration.messageBytes) >= room
+    return 2 * Double(bytes + configuration.messageBytes) / Double(max(1, room))
   }
 
   /// Refuses more: the next snapshot would not have room, and a full stream takes none.

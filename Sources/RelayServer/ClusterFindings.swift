@@ -13,7 +13,7 @@ extension ClusterStatus {
   ///
   /// - Parameter metrics: that node's samples, without the prefix `pushrelay_`; labels as printed.
   package func findings(metrics: [String: Double]) -> [ClusterFinding] {
-    stripeFindings + nodeFindings + metricFindings(metrics)
+    stripeFindings + nodeFindings + roomFindings + settingFindings + metricFindings(metrics)
   }
 
   private var stripeFindings: [ClusterFinding] {
@@ -74,8 +74,56 @@ extension ClusterStatus {
       : problems.map { ClusterFinding(problem: $0) }
   }
 
-  /// As the alert has it.
+  /// As the alerts have it.
   private static let slowSeconds = 0.5
+  private static let roomPercent = 90
+  private static let snapshotPercent = 300
+
+  private var roomFindings: [ClusterFinding] {
+    var problems: [String] = []
+    for node in nodes {
+      if let percent = node.roomPercent, percent >= Self.roomPercent {
+        problems.append(
+          "a stripe of node \(node.name) has used \(percent) % of its room, and refuses pushes "
+            + "when that is full: give the stream more ('nats stream edit pushrelay --max-bytes')")
+      }
+      if let percent = node.snapshotPercent, percent >= Self.snapshotPercent {
+        problems.append(
+          "a stripe of node \(node.name) has \(percent) % of the bytes that make a snapshot due, "
+            + "and none came about: who takes it over has to read them all; see that node's log")
+      }
+    }
+    let isBounded = nodes.contains { $0.roomPercent != nil }
+    return problems.isEmpty
+      ? [
+        ClusterFinding(
+          inOrder: isBounded
+            ? "each stripe has room and a recent snapshot"
+            : "each stripe has a recent snapshot; the stream has no bound but the servers' disks")
+      ] : problems.map { ClusterFinding(problem: $0) }
+  }
+
+  private var settingFindings: [ClusterFinding] {
+    var values: [String: [String: [String]]] = [:]
+    for node in nodes {
+      for setting in node.settings ?? [] {
+        let parts = setting.split(separator: "=", maxSplits: 1).map(String.init)
+        guard let key = parts.first else { continue }
+        values[key, default: [:]][parts.count > 1 ? parts[1] : "", default: []].append(node.name)
+      }
+    }
+    let problems = values.filter { $0.value.count > 1 }.sorted { $0.key < $1.key }
+    return problems.isEmpty
+      ? [ClusterFinding(inOrder: "the nodes' settings are alike")]
+      : problems.map { key, values in
+        let each = values.sorted { $0.key < $1.key }.map { value, names in
+          "\(value.isEmpty ? "none" : value) on \(names.joined(separator: ", "))"
+        }
+        return ClusterFinding(
+          problem: "\(key) differs, so phones and providers see another relay as stripes move: "
+            + each.joined(separator: "; "))
+      }
+  }
 
   private func metricFindings(_ metrics: [String: Double]) -> [ClusterFinding] {
     let difference = metrics["cluster_clock_difference_seconds"] ?? 0

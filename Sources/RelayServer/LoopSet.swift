@@ -294,8 +294,12 @@ final class Inbox: Sendable {
     var director: ClusterDirector?
   }
 
+  /// `NodeDetails.settings` of this node.
+  let settings: [String]
   private let running = Mutex<Running?>(nil)
   private let isJournalFailing = Atomic(false)
+
+  init(settings: [String] = []) { self.settings = settings }
 
   func open(_ loops: LoopSet, _ journal: (any DurableJournal)?, _ clock: VirtualClock?) {
     running.withLock { $0 = Running(loops: loops, journal: journal, clock: clock) }

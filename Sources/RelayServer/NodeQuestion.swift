@@ -66,7 +66,7 @@ enum NodeQuestions {
   private static let all: [any AnsweredQuestion] = [
     report, credential, administer, devices, app, changes, reset, heads, steps, note, refusals,
     counters, feed, reports, standing, requests, forgetRequests, order,
-    channels,
+    channels, details,
   ]
 
   // 1, 4 and 14 were the same with reports of fewer fields.
@@ -179,6 +179,8 @@ enum NodeQuestions {
   }
 
   static let standing = NodeQuestion(15) { (node, _: Nothing) in node.inbox.standing }
+
+  static let details = NodeQuestion(24) { (node, _: Nothing) in node.inbox.details }
 }
 
 struct Pair<First: BinaryCodable & Sendable, Second: BinaryCodable & Sendable>: Composite {

@@ -1,6 +1,7 @@
 package import Primitives
 import RelayCluster
 package import RelayRecording
+import RelaySetup
 
 /// Facts that only the node itself knows.
 package struct NodeStanding: Hashable, Sendable {
@@ -14,6 +15,21 @@ package struct NodeStanding: Hashable, Sendable {
 
 extension NodeStanding: Composite {
   package static let fields = Fields(Self.init, \.leaseLeft, \.waitingEntries, \.waitingAge)
+}
+
+/// More of what only the node itself knows; nodes before 2026-11-26 do not tell it.
+package struct NodeDetails: Hashable, Sendable {
+  /// `key=value` of what all nodes should have alike (`RelayConfiguration.alike`).
+  package var settings: [String]
+  /// Of its fullest stripe's room, in percent; nil in a stream without a bound.
+  package var roomPercent: Int?
+  /// Bytes since a stripe's snapshot, in percent of those that make one due; the most.
+  package var snapshotPercent: Int
+}
+
+extension NodeDetails: Composite {
+  package static let fields = Fields(
+    Self.init, \.settings, \.roomPercent, \.snapshotPercent)
 }
 
 extension Interval {
@@ -50,8 +66,10 @@ extension Relay {
     let moves = await director?.moves
     let hops = cluster?.port.statistics(at: RelayClock.wall)
     let lags = (cluster?.lags ?? [:]).sorted { $0.key < $1.key }
-    func addStripes(_ name: String, _ help: String, _ value: (StripeWriter.Lag) -> Double) {
-      text.add(name, help, lags.map { ([("stripe", "\($0.key)")], value($0.value)) })
+    func addStripes(_ name: String, _ help: String, _ value: (StripeWriter.Lag) -> Double?) {
+      text.add(
+        name, help,
+        lags.compactMap { lag in value(lag.value).map { ([("stripe", "\(lag.key)")], $0) } })
     }
     text.add("cluster_nodes", "Nodes, as this one sees them", by: "state", status?.nodeCounts ?? [])
     text.add(
@@ -86,6 +104,16 @@ extension Relay {
     addStripes("stripe_waiting_seconds", "How long the oldest record that waits has waited") {
       $0.age.seconds
     }
+    addStripes(
+      "stripe_room_used_ratio", "Of a stripe's room in a bounded stream; at 1 it refuses pushes",
+      \.roomUsed)
+    addStripes(
+      "stripe_snapshot_age_ratio",
+      "Bytes since a stripe's last snapshot, of those that make one due", \.snapshotAge)
+    text.add(
+      "cluster_setting_info", "Settings that should be the same on all nodes",
+      cluster == nil
+        ? [] : configuration.alike.map { ([("key", $0.key), ("value", $0.value)], 1) })
     text.add(
       "hops_total", "Messages to loops of other nodes: sent, refused, given up as lost", by: "fate",
       hops.map { [("sent", $0.sent), ("refused", $0.refused), ("lost", $0.lost)] } ?? [])
@@ -103,5 +131,14 @@ extension Inbox {
     return NodeStanding(
       leaseLeft: cluster.port.leaseLeft, waitingEntries: lags.reduce(0) { $0 + $1.entries },
       waitingAge: lags.map(\.age).max() ?? .milliseconds(0))
+  }
+
+  /// nil for a relay on its own.
+  var details: NodeDetails? {
+    guard let lags = (journal as? ClusterJournal)?.lags.values else { return nil }
+    func percent(_ share: Double) -> Int { Int((share * 100).rounded(.up)) }
+    return NodeDetails(
+      settings: settings, roomPercent: lags.compactMap(\.roomUsed).max().map(percent),
+      snapshotPercent: percent(lags.map(\.snapshotAge).max() ?? 0))
   }
 }

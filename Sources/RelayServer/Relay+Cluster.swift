@@ -52,16 +52,19 @@ extension Relay {
   /// `clusterStatus` with what each answering node reports about itself.
   package func clusterStatusOfAll() async -> ClusterStatus? {
     guard var status = await clusterStatus() else { return nil }
-    var standings: [UInt16: NodeStanding] = [:]
-    standings[inbox.ownNumber] = inbox.standing
+    typealias Told = (node: UInt16, standing: NodeStanding?, details: NodeDetails?)
+    status.add(inbox.standing, inbox.details, of: inbox.ownNumber)
     let others = await inbox.others
-    await withTaskGroup(of: (UInt16, NodeStanding?).self) { [inbox] group in
+    await withTaskGroup(of: Told.self) { [inbox] group in
       for number in others.keys {
-        group.addTask { (number, await inbox.ask(number, NodeQuestions.standing, Nothing())) }
+        group.addTask {
+          async let standing = inbox.ask(number, NodeQuestions.standing, Nothing())
+          async let details = inbox.ask(number, NodeQuestions.details, Nothing())
+          return await (number, standing, details)
+        }
       }
-      for await (number, standing) in group { standings[number] = standing }
+      for await told in group { status.add(told.standing, told.details, of: told.node) }
     }
-    status.add(standings)
     return status
   }
 

@@ -36,7 +36,7 @@ package final class Relay: Service {
   let logger: Logger
   private let onReady: @Sendable (Addresses) -> Void
   private let opened = Mutex<Addresses?>(nil)
-  let inbox = Inbox()
+  let inbox: Inbox
   let board = FaultBoard()
   package let descriptors: Descriptors
   /// All recordings, from the start on or begun while the relay runs.
@@ -57,6 +57,7 @@ package final class Relay: Service {
     self.configuration = configuration
     self.logger = logger
     self.onReady = onReady
+    inbox = Inbox(settings: configuration.alike.map { "\($0.key)=\($0.value)" })
     descriptors = Descriptors(logger)
     var settings = try ServerSettings(configuration, onLife: onLife)
     settings.findLife = { [inbox] in await inbox.life(of: $0).value }

@@ -71,6 +71,34 @@ import Testing
   }
 
   @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func theDoctorNamesASettingThatDiffers() async throws {
+    let scratch = try Scratch()
+    let server = try await NATSServer(in: scratch.path)
+    try await server.run { _ in
+      _ = try await ClusterRelay.run(["a"], in: scratch.path, on: server) { first in
+        _ = try await ClusterRelay.run(
+          ["b"], in: scratch.path, on: server, ["--keep-alive", "120"]
+        ) { second in
+          for relay in first + second {
+            var text = ""
+            // The nodes hear of each other within a lease.
+            repeat {
+              let outcome = try await Subprocess.run(
+                Program.executable(Program.pushrelay),
+                arguments: ["cluster", "doctor", "--state", relay.relay.state],
+                output: .string(limit: 1 << 20), error: .discarded)
+              #expect(outcome.terminationStatus == .exited(1))
+              text = outcome.standardOutput
+            } while !text.contains("keepAlive differs")
+            #expect(text.contains("900.0 s on a") && text.contains("120.0 s on b"), "\(text)")
+            #expect(text.contains("ok       each stripe has a recent snapshot"), "\(text)")
+          }
+        }
+      }
+    }
+  }
+
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
   func aPhoneIsToldOnAnyNodeWhatToDo() async throws {
     try await Self.run { scene in
       let (relay, b) = (scene.relays[0].relay, scene.nodes[1])

@@ -9,7 +9,9 @@ import Testing
   ) throws -> ClusterStatus {
     let node = #"""
       "number":1,"ageSeconds":0.5,"partitions":128,"provider":"p","device":"d","admin":"",
-      "state":"active","leaseSeconds":2.5,"waiting":0,"waitingSeconds":0
+      "state":"active","leaseSeconds":2.5,"waiting":0,"waitingSeconds":0,
+      "settings":["strict=true","keepAlive=900 s","environment="],"roomPercent":89,
+      "snapshotPercent":299
       """#
     let json = #"""
       {"node":"a","partitions":256,"form":5,"formReason":"",
@@ -29,7 +31,7 @@ import Testing
 
   @Test func nothingIsWrong() throws {
     let findings = try status().findings(metrics: quiet)
-    #expect(findings.count == 4 && findings.allSatisfy { !$0.isProblem })
+    #expect(findings.count == 6 && findings.allSatisfy { !$0.isProblem })
   }
 
   private static let changes: [(text: String, change: @Sendable (inout ClusterStatus) -> Void)] = [
@@ -43,6 +45,14 @@ import Testing
     ("node b does not answer", { $0.nodes[1].leaseSeconds = nil }),
     ("node b waits for the NATS servers", { $0.nodes[1].waitingSeconds = 0.6 }),
     ("one node is at work", { $0.nodes.removeLast() }),
+    ("node b has used 90 % of its room", { $0.nodes[1].roomPercent = 90 }),
+    ("node b has 300 % of the bytes", { $0.nodes[1].snapshotPercent = 300 }),
+    (
+      "keepAlive differs, so phones and providers see another relay as stripes move: 60 s on b; "
+        + "900 s on a", { $0.nodes[1].settings = ["strict=true", "keepAlive=60 s"] }
+    ),
+    ("environment differs", { $0.nodes[1].settings = ["environment=sandbox"] }),
+    ("none on a; sandbox on b", { $0.nodes[1].settings = ["environment=sandbox"] }),
   ]
 
   @Test(arguments: changes.indices)
@@ -50,6 +60,16 @@ import Testing
     let (text, change) = Self.changes[index]
     let problems = try status(change).findings(metrics: quiet).filter(\.isProblem)
     #expect(problems.contains { $0.text.contains(text) }, "\(problems)")
+  }
+
+  /// A node before this, or one that does not answer, differs in nothing that is known.
+  @Test func aNodeThatTellsNothingDoesNotDiffer() throws {
+    let findings = try status {
+      $0.nodes[1].settings = nil
+      $0.nodes[1].roomPercent = nil
+      $0.nodes[1].snapshotPercent = nil
+    }.findings(metrics: quiet)
+    #expect(findings.allSatisfy { !$0.isProblem })
   }
 
   @Test func metricsAreJudged() throws {

@@ -49,6 +49,16 @@ import Testing
     #expect(configuration.requestsPerToken == RateLimit(6, per: .minutes(1), burst: 2))
   }
 
+  /// One value each; two nodes that differ in it do not say the same.
+  @Test func whatNodesShouldHaveAlikeIsTold() throws {
+    let usual = RelayConfiguration().alike
+    #expect(Set(usual.map(\.key)).count == usual.count && usual.contains { $0.key == "lease" })
+    var other = RelayConfiguration()
+    other.rides = RateLimit(2, per: .minutes(1), burst: 3)
+    let differing = zip(usual, other.alike).filter { $0.value != $1.value }
+    #expect(differing.map(\.1.value) == ["3 at once, one in 30.0 s"])
+  }
+
   @Test func ownTokensAreForDevelopmentUnlessAskedFor() throws {
     #expect(try readEnvironment([:]).ownTokens)
     #expect(try !readEnvironment(["PUSHRELAY_PROFILE": "production"]).ownTokens)
