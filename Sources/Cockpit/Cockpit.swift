@@ -188,7 +188,7 @@ package struct Cockpit: Service {
     RecordingRoutes(relay: relay).add(to: router)
     ClusterRoutes(relay: relay).add(to: router)
     DeviceRoutes(
-      relay: relay, version: Version.number, cursor: { epoch.cursor(await feeds.position()) }
+      relay: relay, version: Version.number, cursor: { epoch.eventCursor(await feeds.position()) }
     ).add(to: router)
     PhoneRoutes(relay: relay).add(to: router)
     OrderRoutes(relay: relay).add(to: router)
@@ -218,6 +218,11 @@ struct Epoch: Sendable {
   var text: String { relay.rewindCount == 0 ? start : "\(start).\(relay.rewindCount)" }
 
   func cursor(_ position: some BinaryInteger) -> String { "\(text)-\(position)" }
+
+  /// In a cluster with the moment, by which another node goes on.
+  func eventCursor(_ position: UInt64) -> String {
+    relay.nodeName == nil ? cursor(position) : "\(cursor(position))-\(relay.now.milliseconds)"
+  }
 
   /// For lists whose cursors are moments: in a cluster they are valid on all nodes.
   var listText: String { relay.nodeName == nil ? text : "all" }

@@ -26,7 +26,7 @@ struct EventRoutes {
   func add(to router: Router<AdminContext>) {
     router.get("/v1/events") { request, _ in
       guard let feed = await relay.feeds.feed() else { throw Refusal.notReady }
-      let position = try await start(request, feed)
+      let start = try await start(request, feed)
       let isLines = request.headers[.accept]?.contains("application/x-ndjson") ?? false
       let device = try Refusal.device(request.parameter("device"))
       return Response(
@@ -37,8 +37,8 @@ struct EventRoutes {
         ],
         body: ResponseBody { writer in
           var teller = Teller(
-            relay: relay, epoch: epoch.text, feed: feed, position: position, isLines: isLines,
-            device: device, own: relay.nodeName)
+            relay: relay, epoch: epoch.text, feed: feed, position: start.position,
+            moment: start.moment, isLines: isLines, device: device, own: relay.nodeName)
           do {
             try await teller.run(&writer)
           } catch {
@@ -49,19 +49,29 @@ struct EventRoutes {
     }
   }
 
-  /// The position after the last event that the reader has seen, or now.
-  private func start(_ request: Request, _ feed: EventFeed) async throws -> UInt64 {
+  /// The position after the last event that the reader has seen, or now. With a cursor of another
+  /// node, or of this one's run before, that of about the cursor's moment, with the moment.
+  private func start(
+    _ request: Request, _ feed: EventFeed
+  ) async throws -> (position: UInt64, moment: Instant?) {
     let header = request.headers[.init("Last-Event-ID")!].flatMap { $0.isEmpty ? nil : $0 }
-    guard let last = header ?? request.parameter("since") else { return await feed.position }
+    guard let last = header ?? request.parameter("since") else {
+      return (await feed.position, nil)
+    }
     let parts = last.split(separator: "-", omittingEmptySubsequences: false)
-    guard parts.count == 2, let position = UInt64(parts[1]), parts[0] == epoch.text,
-      position <= (await feed.position)
+    if relay.nodeName != nil, parts.count == 3, parts[0] != epoch.text, let at = Int64(parts[2]) {
+      // Rather twice than not at all: the nodes' clocks differ by as much at most.
+      let moment = Instant(milliseconds: max(0, at)) - Limits.hopAge
+      return (await feed.position(from: moment), moment)
+    }
+    guard parts.count == 2 || parts.count == 3, let position = UInt64(parts[1]),
+      parts[0] == epoch.text, position <= (await feed.position)
     else {
       throw Refusal(
         410, "CursorExpired",
         "the cursor is of another run; the oldest is \(epoch.cursor(await feed.oldest))")
     }
-    return position
+    return (position, nil)
   }
 
   /// One reader.
@@ -71,6 +81,8 @@ struct EventRoutes {
     let epoch: String
     let feed: EventFeed
     var position: UInt64
+    /// Where the reader goes on that another node has told until now; events may be missing.
+    let moment: Instant?
     let isLines: Bool
     let device: DeviceID?
     let own: String?
@@ -83,7 +95,8 @@ struct EventRoutes {
     mutating func run(_ writer: inout any ResponseBodyWriter) async throws {
       let (id, signals) = await feed.signals()
       defer { Task { [feed] in await feed.forget(id) } }
-      await relay.feeds.follow(feed)
+      await relay.feeds.follow(feed, from: moment)
+      if moment != nil { try await write(&writer, "gap", ["dropped": 0]) }
       try await tellStats(&writer)
       let (wakes, wake) = AsyncStream.makeStream(
         of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -140,7 +153,7 @@ struct EventRoutes {
     ) async throws {
       func append(_ kind: String, _ body: some Encodable) throws {
         let json = try JSONText.bytes(Joined(body, node.map { ["node": $0] } ?? [:]))
-        self.append(kind, cursor, json, to: &piece)
+        self.append(kind, cursor, at: item.at, json, to: &piece)
       }
       switch item {
       case .life(let event):
@@ -205,19 +218,21 @@ struct EventRoutes {
       _ writer: inout any ResponseBodyWriter, _ kind: String, _ value: some Encodable
     ) async throws {
       var piece = ByteBuffer()
-      append(kind, position, try JSONText.bytes(value), to: &piece)
+      append(kind, position, at: relay.now, try JSONText.bytes(value), to: &piece)
       try await writer.write(piece)
     }
 
     private func append(
-      _ kind: String, _ cursor: UInt64, _ json: [UInt8], to piece: inout ByteBuffer
+      _ kind: String, _ cursor: UInt64, at moment: Instant, _ json: [UInt8],
+      to piece: inout ByteBuffer
     ) {
+      let id = "\(epoch)-\(cursor)" + (own == nil ? "" : "-\(moment.milliseconds)")
       if isLines {
-        piece.writeString(#"{"id":"\#(epoch)-\#(cursor)","event":"\#(kind)","data":"#)
+        piece.writeString(#"{"id":"\#(id)","event":"\#(kind)","data":"#)
         piece.writeBytes(json)
         piece.writeString("}\n")
       } else {
-        piece.writeString("id: \(epoch)-\(cursor)\nevent: \(kind)\ndata: ")
+        piece.writeString("id: \(id)\nevent: \(kind)\ndata: ")
         piece.writeBytes(json)
         piece.writeString("\n\n")
       }

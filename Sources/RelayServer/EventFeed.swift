@@ -14,6 +14,17 @@ package enum FeedItem: Sendable {
   case gap(dropped: UInt64, at: Instant)
 }
 
+extension FeedItem {
+  package var at: Instant {
+    switch self {
+    case .life(let event): event.at
+    case .device(let change): change.at
+    case .fault(let hit): hit.at
+    case .policy(_, let at), .rewound(let at), .gap(_, let at): at
+    }
+  }
+}
+
 package struct FeedEntry: Sendable {
   package let item: FeedItem
   /// nil for this node.
@@ -82,6 +93,12 @@ package actor EventFeed {
 
   /// The oldest readable position.
   package var oldest: UInt64 { end - UInt64(ring.count) }
+
+  /// The position of the first event at this moment or later. Events of several nodes are only
+  /// nearly in order.
+  package func position(from moment: Instant) -> UInt64 {
+    oldest + UInt64(ring.firstIndex { $0.item.at >= moment } ?? ring.count)
+  }
 
   func append(_ batch: FeedBatch) {
     if batch.lost > 0 {

@@ -1,4 +1,4 @@
-import Primitives
+package import Primitives
 import RelayCluster
 package import RelayCore
 
@@ -72,11 +72,13 @@ package actor FeedHolder {
 
   /// Adds the events of other nodes to the feed while someone reads. Returns when all their later
   /// events will be included, or a node has not answered for long.
-  package func follow(_ feed: EventFeed) async {
+  ///
+  /// - Parameter moment: also earlier ones of nodes that nobody here has read, since this moment.
+  package func follow(_ feed: EventFeed, from moment: Instant? = nil) async {
     guard inbox.director != nil else { return }
     lookout = lookout ?? Task { await lookOut(feed) }
     for (number, name) in await inbox.others where followed[number] == nil {
-      begin(number, name, feed, isLate: false)
+      begin(number, name, feed, from: moment, isLate: false)
     }
     for begun in followed.values { await begun.value }
   }
@@ -101,11 +103,13 @@ package actor FeedHolder {
     if await feed.hasReaders, lookout == nil { lookout = Task { await lookOut(feed) } }
   }
 
-  private func begin(_ number: UInt16, _ name: String, _ feed: EventFeed, isLate: Bool) {
+  private func begin(
+    _ number: UInt16, _ name: String, _ feed: EventFeed, from moment: Instant? = nil, isLate: Bool
+  ) {
     let (begun, teller) = AsyncStream.makeStream(of: Void.self)
     followed[number] = Task { for await _ in begun {} }
     Task {
-      await follow(number, name, feed, isLate: isLate) { teller.finish() }
+      await follow(number, name, feed, from: moment, isLate: isLate) { teller.finish() }
       teller.finish()
       followed[number] = nil
       counters[number] = nil
@@ -113,11 +117,20 @@ package actor FeedHolder {
   }
 
   private func follow(
-    _ number: UInt16, _ name: String, _ feed: EventFeed, isLate: Bool, onBegin: @Sendable () -> Void
+    _ number: UInt16, _ name: String, _ feed: EventFeed, from moment: Instant?, isLate: Bool,
+    onBegin: @Sendable () -> Void
   ) async {
-    var position: UInt64?
+    var (position, moment) = (UInt64?.none, moment)
     while await feed.hasReaders, await inbox.others[number] != nil {
-      guard let page = await inbox.ask(number, NodeQuestions.feed, position) else {
+      let answer =
+        if let moment {
+          await inbox.ask(number, NodeQuestions.feedFrom, moment)
+        } else {
+          await inbox.ask(number, NodeQuestions.feed, position)
+        }
+      // Once: a node of another version may not know that question.
+      moment = nil
+      guard let page = answer else {
         onBegin()
         try? await Task.sleep(for: Self.retryPause)
         continue
@@ -133,6 +146,11 @@ package actor FeedHolder {
       onBegin()
       if !page.items.isEmpty { try? await Task.sleep(for: Self.pause) }
     }
+  }
+
+  func page(from moment: Instant) async -> NodeFeedPage? {
+    guard let feed = await feed() else { return nil }
+    return await page(since: await feed.position(from: moment))
   }
 
   func page(since position: UInt64?) async -> NodeFeedPage? {

@@ -66,7 +66,7 @@ enum NodeQuestions {
   private static let all: [any AnsweredQuestion] = [
     report, credential, administer, devices, app, changes, reset, heads, steps, note, refusals,
     counters, feed, reports, standing, requests, forgetRequests, order,
-    channels, details,
+    channels, details, feedFrom,
   ]
 
   // 1, 4 and 14 were the same with reports of fewer fields.
@@ -152,6 +152,11 @@ enum NodeQuestions {
   /// for the end.
   static let feed = NodeQuestion(13) { (node, position: UInt64?) in
     await node.feeds?.page(since: position)
+  }
+
+  /// The same, since a moment.
+  static let feedFrom = NodeQuestion(25) { (node, moment: Instant) in
+    await node.feeds?.page(from: moment)
   }
 
   static let reports = NodeQuestion(21) { (node, devices: [DeviceID]) -> [DeviceReport] in

@@ -334,6 +334,61 @@ import Testing
     }
   }
 
+  /// Reads events at a node until one has a text; returns that and those before it.
+  private static func events(
+    _ node: Admin, since cursor: String, until text: String, _ act: () async throws -> Void = {}
+  ) async throws -> [String] {
+    let arguments = [
+      "-sSN", "-H", "authorization: bearer \(node.token)", "-H", "accept: application/x-ndjson",
+      "http://\(node.relay.admin)/v1/events" + (cursor.isEmpty ? "" : "?since=\(cursor)"),
+    ]
+    return try await Subprocess.run(
+      .name("curl"), arguments: Arguments(arguments), input: .none, output: .sequence,
+      error: .string(limit: 1_000_000)
+    ) { execution in
+      var lines = LineReader(execution.standardOutput)
+      var seen: [String] = []
+      while let line = try await lines.nextOrEnd() {
+        if seen.isEmpty { try await act() }
+        seen.append(line)
+        if line.contains(text) { break }
+      }
+      await execution.teardown(using: [])
+      return seen
+    }.closureResult
+  }
+
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func aCursorOfEventsOutlivesItsNode() async throws {
+    try await Self.run { scene in
+      let (a, b) = (scene.nodes[0], scene.nodes[1])
+      func push(_ phone: Phone) async throws -> String {
+        let pushed = try await b("POST", "/v1/push", Self.silent(to: phone.id))
+        return try #require(pushed.json["uniqueId"] as? String, "\(pushed)")
+      }
+      // A phone that node b has: node a reads of its pushes there.
+      let status = try await b("GET", "/v1/cluster").json["nodes"] as? [[String: Any]]
+      #expect(status?.count == 2)
+      var seen: [String] = []
+      var mine: Phone?
+      for phone in scene.phones where mine == nil {
+        seen = try await Self.events(a, since: "", until: #""event":"life""#) {
+          _ = try await push(phone)
+        }
+        if seen.last?.contains(#""node":"b""#) == true { mine = phone }
+      }
+      let phone = try #require(mine)
+      let id = try #require(seen.last?.firstMatch(of: /"id":"([^"]+)"/)?.1)
+      let missed = try await push(phone)
+      try scene.relays[0].send(.kill)
+      let rest = try await Self.events(b, since: String(id), until: missed)
+      #expect(rest.first?.contains(#""event":"gap""#) == true, "\(rest)")
+      #expect(rest.last?.contains(#""event":"life""#) == true, "\(rest)")
+      let old = try await b("GET", "/v1/events?since=e0-7")
+      #expect(old.status == 410 && old.reason == "CursorExpired", "\(old)")
+    }
+  }
+
   @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
   func metricsSayWhoseTheStripesAre() async throws {
     try await Self.run { scene in

@@ -36,6 +36,16 @@ import Testing
     #expect(await feed.read(since: 10, limit: 9).items.isEmpty)
   }
 
+  /// With a moment instead of a position, as another node's cursor has it.
+  @Test func aMomentHasAPosition() async {
+    let feed = Self.feed(limit: 5)
+    #expect(await feed.position(from: Instant(milliseconds: 3)) == 0)
+    await feed.append(FeedBatch(items: (0..<8).map(item)))
+    for (moment, position) in [(0, 3), (3, 3), (5, 5), (7, 7), (8, 8)] as [(Int64, UInt64)] {
+      #expect(await feed.position(from: Instant(milliseconds: moment)) == position)
+    }
+  }
+
   /// Another node is told of this one only, and of the newest; readers here are told of all.
   @Test func anotherNodeHearsOfThisOne() async {
     let feed = Self.feed(limit: 100)
