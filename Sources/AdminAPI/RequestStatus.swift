@@ -94,6 +94,9 @@ package struct RequestStatus: Codable, Equatable, Sendable {
       status = answer.answer.status
       reason = answer.answer.rejection?.reason
       message = answer.answer.rejection?.row.text
+      if answer.answer.rejection == .badDeviceToken, let service = request.token?.environment {
+        message? += "; it is made as those of the \(service.rawValue) service are"
+      }
       milliseconds = answer.after.milliseconds
     }
   }

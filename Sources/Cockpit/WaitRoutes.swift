@@ -32,6 +32,7 @@ struct WaitRoutes {
 
   private func answer(_ wish: WaitWish) async throws -> Response {
     if let match = wish.match { try check(match) }
+    if wish.what == .refused, !relay.keepsRequests { throw RequestRoutes.notKept }
     guard await waits.begin() else {
       throw Refusal(
         503, "TooManyWaits", "\(WaitCount.limit) waits are under way; try again when one is over")
@@ -84,6 +85,9 @@ struct WaitRoutes {
       finding = try await look(wish)
       if let met = met(finding, wish, since: start) { return met }
     }
+    // What is refused never becomes a push: no event tells of it.
+    let pulse = wish.what == .refused ? await pulse(feed, id) : nil
+    defer { pulse?.cancel() }
     for await _ in signals {
       guard relay.rewindCount == rewindCount else {
         throw Refusal.conflict(
@@ -92,7 +96,9 @@ struct WaitRoutes {
       let page = await feed.read(since: position, limit: Limits.feedEvents)
       position = page.next
       let isBehind = page.dropped > 0
-      if isBehind || page.items.contains(where: { wish.mayMatter($0.item, finding.uniqueID) }) {
+      if isBehind || pulse != nil
+        || page.items.contains(where: { wish.mayMatter($0.item, finding.uniqueID) })
+      {
         finding = try await look(wish)
         if let met = met(finding, wish, since: start) { return met }
         if finding.isHopeless { break }
@@ -100,6 +106,15 @@ struct WaitRoutes {
       if let limit, !wish.advances, relay.now >= limit { break }
     }
     return try await over(finding, wish, since: start)
+  }
+
+  private func pulse(_ feed: EventFeed, _ id: Int) async -> Task<Void, any Error> {
+    Task {
+      while true {
+        try await Task.sleep(for: .milliseconds(100))
+        await feed.wake(id)
+      }
+    }
   }
 
   /// Advances the clock event by event until the wait is met or the time is over. nil when a phone
@@ -140,6 +155,8 @@ struct WaitRoutes {
   private struct Finding {
     var lives: [Relay.Life] = []
     var events: [NotificationLife.Step] = []
+    /// When such requests were refused.
+    var refusals: [Instant] = []
     var isHopeless = false
     /// True if such pushes are known, whatever their requests are like.
     var isKnown = false
@@ -157,6 +174,7 @@ struct WaitRoutes {
     if let device = wish.filter.device, wish.what.isOfDevice {
       return await look(at: device, wish)
     }
+    if wish.what == .refused { return try await lookAtRefusals(wish) }
     var finding = Finding()
     if let push = wish.push {
       let found = await relay.life(of: push)
@@ -192,6 +210,20 @@ struct WaitRoutes {
     return finding
   }
 
+  private func lookAtRefusals(_ wish: WaitWish) async throws -> Finding {
+    var wish = wish
+    wish.match = wish.match ?? RequestMatch()
+    guard let match = try await match(wish) else { return Finding() }
+    var finding = Finding()
+    let found = await relay.requests(match, limit: 1000, orNearest: true)
+    finding.missing = found.missing
+    finding.refusals = found.value
+      .filter { match.matches($0) && $0.answer?.answer.rejection != nil }
+      .map(\.at).sorted()
+    if finding.refusals.isEmpty { finding.nearest = found.value.first }
+    return finding
+  }
+
   /// The conditions on a push's request, with those on the push itself.
   private func match(_ wish: WaitWish) async throws -> RequestMatch? {
     guard var match = wish.match else { return nil }
@@ -221,17 +253,18 @@ struct WaitRoutes {
       case .connected: report.isConnected
       case .disconnected: !report.isConnected
       case .registered: report.apps.contains { topic == nil || $0.topic.description == topic }
-      case .received, .restored, .sent, .stored, .held, .delivered, .discarded, .replaced,
-        .expired, .outcome:
+      case .received, .refused, .restored, .sent, .stored, .held, .delivered, .discarded,
+        .replaced, .expired, .outcome:
         false
       }
     return finding
   }
 
   private func met(_ finding: Finding, _ wish: WaitWish, since start: Instant) -> WaitAnswer? {
-    guard !wish.never, finding.isSo || finding.events.count >= wish.count else { return nil }
+    let times = finding.events.map(\.time) + finding.refusals.map(\.milliseconds)
+    guard !wish.never, finding.isSo || times.count >= wish.count else { return nil }
     return WaitAnswer(
-      at: finding.isSo ? relay.now.milliseconds : finding.events[wish.count - 1].time,
+      at: finding.isSo ? relay.now.milliseconds : times[wish.count - 1],
       relayTime: (relay.now - start).text, events: finding.events)
   }
 
@@ -248,6 +281,9 @@ struct WaitRoutes {
       guard !finding.isSo else {
         throw Refusal.conflict("Happened", "the device is \(wish.what.rawValue)")
       }
+      if let at = finding.refusals.first {
+        throw Refusal.conflict("Happened", "such a request was refused at \(at.iso8601)")
+      }
       guard let event = finding.events.first else {
         return WaitAnswer(at: relay.now.milliseconds, relayTime: (relay.now - start).text)
       }
@@ -258,7 +294,9 @@ struct WaitRoutes {
     let (reason, message) =
       finding.isHopeless
       ? ("NeverAgain", "it cannot come true any more") : ("NotYet", nothing(wish, finding))
-    var refusal = Refusal.conflict(reason, nearest.first?.sentence ?? message)
+    let count = finding.events.count + finding.refusals.count
+    let counted = count > 0 ? "it has happened \(count) of \(wish.count) times" : nil
+    var refusal = Refusal.conflict(reason, counted ?? nearest.first?.sentence ?? message)
     refusal.nearest = nearest
     if let request = finding.nearest, let match = try await match(wish),
       let difference = Self.difference(match, request)
@@ -276,8 +314,9 @@ struct WaitRoutes {
   /// The first difference of a request from the wanted; a refused one did not become a push.
   private static func difference(_ match: RequestMatch, _ request: SentRequest) -> String? {
     match.differences(of: request).first
-      ?? request.answer.flatMap { answer in
+      ?? request.answer.map { answer in
         answer.answer.rejection.map { "it was refused: \($0.status) \($0.reason)" }
+          ?? "it was accepted"
       }
   }
 
@@ -310,6 +349,8 @@ package struct WaitWish {
   /// The awaited event, in the words of the log and of scenarios.
   enum What: String, CaseIterable {
     case received, restored, sent, stored, held, delivered, discarded, replaced, expired, outcome
+    /// A provider's request that did not become a push.
+    case refused
     case connected, disconnected, registered
 
     /// True if it is a state of a device, not of a push.
@@ -358,6 +399,10 @@ package struct WaitWish {
       throw Refusal.body("via goes with sent: no other step has one", field: "expect.via")
     }
     match = try inner.object("match", known: Self.matchNames).map { try Self.match($0) }
+    if what != .refused, match?.reason != nil || match?.status.map({ $0 != 200 }) == true {
+      throw Refusal.body(
+        "a push that is refused is never \(what.rawValue): wait for refused", field: "expect.match")
+    }
     guard match == nil || !what.isOfDevice else {
       throw Refusal.body("match goes with what happens to pushes", field: "expect.match")
     }
@@ -431,6 +476,7 @@ package struct WaitWish {
     return switch what {
     case .received, .restored, .sent, .stored, .delivered, .discarded, .outcome:
       step.step == what.rawValue
+    case .refused: false
     case .held: step.step == "stored" && step.reason == "power considerations"
     case .replaced, .expired: step.step == "discarded" && step.reason == what.rawValue
     case .connected, .disconnected, .registered: false

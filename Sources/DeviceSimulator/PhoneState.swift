@@ -167,7 +167,7 @@ package struct PhoneState: Codable, Equatable, Sendable {
           state: activity.state, relevance: activity.relevance,
           startedAt: activity.startedAt.milliseconds,
           staleAt: activity.staleAt?.milliseconds, leavesAt: activity.leavesAt?.milliseconds,
-          hasToken: activity.hasToken, channel: activity.channel)
+          hasToken: activity.hasToken && activity.leavesAt == nil, channel: activity.channel)
       }
     }
     return all.isEmpty

@@ -73,7 +73,9 @@ extension PhoneDriver {
   ) {
     let (pool, configuration, before) = (pool, configuration, registrations[phone])
     let unknown = [RelayCore.DeviceRefusal.unknownApp, .unknownChannel].map(\.row.reason)
+    untold += 1
     registrations[phone] = Task {
+      defer { told() }
       await before?.value
       do {
         let api = DeviceAPI(try await pool.client(for: phone))
@@ -116,12 +118,15 @@ extension PhoneDriver {
         of: String.self, bufferingPolicy: .bufferingOldest(Self.waitingTokens))
       handover = (bodies, Task { for await body in queue { await post(body, to: url) } })
     }
+    untold += 1
     if case .dropped = handover?.bodies.yield(body) {
+      untold -= 1
       warn("\(url): more than \(Self.waitingTokens) tokens wait; the newest are dropped")
     }
   }
 
   private func post(_ body: String, to url: String) async {
+    defer { told() }
     do {
       try await client().post(Array(body.utf8), to: url)
     } catch  where !Task.isCancelled {

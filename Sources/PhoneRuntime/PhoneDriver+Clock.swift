@@ -13,6 +13,10 @@ struct FollowedClock {
   /// The phones at the relay's checkpoints, by checkpoint number.
   var checkpoints: [UInt32: LiveSimulation] = [:]
   var epoch: UInt32 = 0
+  /// Runs while barriers wait for what the relay, or an app's server, is being told.
+  var patience: Task<Void, Never>?
+  /// They have waited for long: until all is told, none waits.
+  var isOverdue = false
 }
 
 extension PhoneDriver {
@@ -89,7 +93,7 @@ extension PhoneDriver {
     simulation.nextWake == .max ? nil : Instant(milliseconds: simulation.nextWake)
   }
 
-  /// Confirms barriers once no transfer runs; reports the time of the next work when it changes.
+  /// Confirms barriers once no transfer runs and the relay has been told all; reports the time of the next work when it changes.
   func answerBarriers() {
     guard let known = clock else { return }
     if known.told != simulation.nextWake,
@@ -98,10 +102,47 @@ extension PhoneDriver {
       clock?.told = simulation.nextWake
       write(.barrier(number: 0, next: nextMoment), phone)
     }
-    guard transfers.isEmpty else { return }
+    guard transfers.isEmpty, !known.barriers.isEmpty else { return }
+    guard untold == 0 || known.isOverdue else {
+      if known.patience == nil { clock?.patience = Task { await waitedForLong() } }
+      return
+    }
     for (phone, number) in known.barriers {
-      write(.barrier(number: number, next: nextMoment), phone)
+      // What it has done may have been to lose its coverage.
+      (phones[phone].lines ?? phones[phone].unheard)?
+        .yield(.init(.barrier(number: number, next: nextMoment)))
     }
     clock?.barriers.removeAll(keepingCapacity: true)
+  }
+
+  /// The relay, or an app's server, has been told something that a clock waits for.
+  func told() {
+    untold -= 1
+    guard clock != nil, ending == nil else { return }
+    if untold == 0 { endPatience(isOverdue: false) }
+    answerBarriers()
+  }
+
+  /// A stream that is being opened holds the clock up, too: a phone that is back in its network
+  /// hears the next push then, not when the machine has had time for it.
+  func opens(_ phone: Int, _ isOpening: Bool) {
+    guard clock != nil, phones[phone].isOpening != isOpening else { return }
+    phones[phone].isOpening = isOpening
+    if isOpening { untold += 1 } else { told() }
+  }
+
+  /// Of the machine's time: a server may never answer, and a fault may hold the relay's answer back
+  /// until the clock moves.
+  private func waitedForLong() async {
+    try? await Task.sleep(for: .seconds(1))
+    guard !Task.isCancelled, ending == nil else { return }
+    endPatience(isOverdue: true)
+    answerBarriers()
+  }
+
+  private func endPatience(isOverdue: Bool) {
+    clock?.patience?.cancel()
+    clock?.patience = nil
+    clock?.isOverdue = isOverdue
   }
 }

@@ -36,6 +36,7 @@ extension PhoneDriver {
       case .hello(_, _, let time, let isVirtual, let takesDecisions):
         phones[session.phone].tellsDecisions = takesDecisions
         if isVirtual { greeted(session, at: time.milliseconds) }
+        opens(session.phone, false)
         simulation.handle(.heard(isKeepAlive: false), of: session.phone, at: now)
         linkDecided(session.phone)
         // Behind the barrier: who takes orders goes by the relay's clock.
@@ -57,6 +58,7 @@ extension PhoneDriver {
   /// Returns false if no other stream is wanted.
   func lost(_ session: PhoneSession, _ reason: String) -> Bool {
     guard isWanted(session) else { return false }
+    opens(session.phone, false)
     linkDecided(session.phone)
     if phones[session.phone].lines != nil { counts.listening -= 1 }
     phones[session.phone].lines = nil
@@ -72,6 +74,7 @@ extension PhoneDriver {
   /// A failure before any connection ends the run: it is likely a mistake in the command.
   func mayTryAgain(_ session: PhoneSession, after error: any Error) -> Bool {
     guard isWanted(session) else { return false }
+    opens(session.phone, false)
     var isFinal = !hasConnected
     if case .refused(let refusal)? = error as? ClientError { isFinal = refusal.status < 500 }
     if isFinal { end(.failure(error)) }

@@ -68,6 +68,8 @@ package actor PhoneDriver {
     var unheard: AsyncStream<PhoneSession.SentLine>.Continuation?
     var lines: AsyncStream<PhoneSession.SentLine>.Continuation?
     var hasConnected = false
+    /// Until the relay has greeted it, or an attempt has failed.
+    var isOpening = false
     /// The relay accepts decisions.
     var tellsDecisions = false
     var reports = 0
@@ -84,6 +86,8 @@ package actor PhoneDriver {
   var transferClient: TransferClient?
   /// Changes of a phone's apps being sent to the relay.
   var registrations: [Int: Task<Void, Never>] = [:]
+  /// These, tokens for an app's server, and streams that are being opened.
+  var untold = 0
   var saveAt = Int64.max
   var warned: Set<String> = []
   /// Tokens that the apps of a phone have handed to their servers.
@@ -307,6 +311,7 @@ extension PhoneDriver {
     let phone = order.phone
     switch order.task {
     case .connect:
+      opens(phone, true)
       phones[phone].session += 1
       let session = PhoneSession(
         phone: phone, number: phones[phone].session, driver: self, configuration: configuration,
@@ -368,6 +373,7 @@ extension PhoneDriver {
 
   func disconnect(_ phone: Int, saysGoodbye: Bool) {
     phones[phone].session += 1
+    opens(phone, false)
     if phones[phone].lines != nil { counts.listening -= 1 }
     linkDecided(phone)
     if saysGoodbye {

@@ -53,9 +53,23 @@ package struct RequestMatch: Sendable {
     return found
   }
 
-  /// The request that differs least, the newest of several; nil when there is none.
+  /// The request that differs least, the newest of several; nil when there is none. One that was
+  /// refused is further away, unless that is wanted, and so is one that lacks what another has with
+  /// a wrong value.
   package func nearest(_ requests: some Sequence<SentRequest>) -> SentRequest? {
-    requests.map { (request: $0, count: differences(of: $0).count) }
-      .min { ($0.count, $1.request.at) < ($1.count, $0.request.at) }?.request
+    requests.map { (request: $0, distance: distance(of: $0)) }
+      .min { ($0.distance, $1.request.at) < ($1.distance, $0.request.at) }?.request
+  }
+
+  private func distance(of request: SentRequest) -> Int {
+    let mayBeRefused = status != nil || reason != nil
+    let isRefused = request.answer?.answer.rejection != nil
+    let tree = payload.isEmpty ? nil : request.payload
+    let inPayload = payload.reduce(0) { sum, condition in
+      guard condition.difference(in: tree) != nil else { return sum }
+      return sum + (tree.flatMap(condition.path.find) == nil ? 3 : 2)
+    }
+    return 2 * differencesOfHead(of: request).count + inPayload
+      + (isRefused && !mayBeRefused ? 2 : 0)
   }
 }

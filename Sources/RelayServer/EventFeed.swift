@@ -158,6 +158,9 @@ package actor EventFeed {
     return (lastReader, stream)
   }
 
+  /// Has a reader look again.
+  package func wake(_ id: Int) { readers[id]?.signal.yield() }
+
   package func forget(_ id: Int) { readers.removeValue(forKey: id)?.signal.finish() }
 
   func finish() {

@@ -68,6 +68,8 @@ package struct RefusedRequest: Sendable {
     case fault(String)
     /// A frame of the binary provider API is no push.
     case frame(BinaryFrameError)
+    /// The device token is of this service, and the other one was asked.
+    case tokenOf(ProviderEnvironment)
     /// The reason says it all.
     case asTheReason
     /// In the words of another node.
@@ -80,6 +82,7 @@ package struct RefusedRequest: Sendable {
     case .credentials(let error): error.explanation
     case .fault(let name): "the fault \(name) was asked for"
     case .frame(let error): error.row.text
+    case .tokenOf(let service): "the device token is of the \(service.rawValue) service, not of this"
     case .asTheReason: rejection.row.text
     case .told(let text): text
     }

@@ -142,7 +142,7 @@ enum NodeQuestions {
 
   // 11 was the same without the clients' addresses.
   static let refusals = NodeQuestion(16) { (node, limit: Int) -> [RefusedRequest] in
-    let all = await node.loops.onEach { Array($0.history.refusals) }
+    let all = await node.loops.onEach { Array($0.history.refusals.reversed()) }
     return Array(all.joined().sorted { $0.at > $1.at }.prefix(limit))
   }
 

@@ -135,13 +135,20 @@ struct ProviderConnection {
     var result: Result<Notification, Rejection>?
     var query: ProviderQuery?
     var traceParent: TraceParent?
+    var cause = RefusedRequest.Cause.asTheReason
     open.remove(stream) { request in
       var row: UInt64?
       query = request.head.query
       if query == nil {
         let finished = request.finish(uniqueID, isStrict: isStrict, at: now, warnings: &warnings)
         row = lastHead.sent?.keep(&request, finished, uniqueID, warnings, at: now, on: handler)
-        if case .failure = finished { request.dropBody() }
+        if case .failure(let rejection) = finished {
+          request.dropBody()
+          // With a token that can be read it is the service.
+          if rejection == .badDeviceToken, let own = request.head.token?.environment {
+            cause = .tokenOf(own)
+          }
+        }
         traceParent = request.head.traceParent
         result = finished
       }
@@ -161,7 +168,7 @@ struct ProviderConnection {
       }
       handler.runner.submit(notification, from: handler.address(stream), at: now)
     case .failure(let rejection):
-      handler.runner.history.refused(rejection, uniqueID, from: handler.peerText, at: now)
+      handler.runner.history.refused(rejection, uniqueID, cause, from: handler.peerText, at: now)
       respond(stream, .rejected(rejection), on: handler)
     case nil: refuse(stream, on: handler)
     }

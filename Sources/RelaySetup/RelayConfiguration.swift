@@ -249,7 +249,6 @@ package struct RelayConfiguration: Equatable, Sendable {
     store = try reader.choice("store", store)
     linger = try reader.seconds("linger", linger, mayBeZero: true)
     logNotifications = try reader.number("logNotifications", logNotifications, 0...10_000_000)
-    threads = try reader.number("threads", cores, 1...256)
     let kept = try reader.number("keepRequests", profile == .dev ? 16 : 0, 0...65_536)
     keepRequests = kept << 20
     redact = try reader.text("redact", "").split(separator: ",").map { place in
@@ -287,6 +286,8 @@ package struct RelayConfiguration: Equatable, Sendable {
     shutdownTimeout = try reader.seconds("shutdownTimeout", shutdownTimeout)
     logLevel = try reader.text("logLevel", logLevel)
     clock = try reader.choice("clock", clock)
+    // One loop keeps the order of what happens at one moment.
+    threads = try reader.number("threads", clock == .virtual ? 1 : cores, 1...256)
     at = try reader.moment("at")
     tokenClock = try reader.choice("tokenClock", tokenClock)
     seed = try reader.optionalNumber("seed", 0...Int.max).map { UInt64($0) }

@@ -68,7 +68,9 @@ struct WaitCommand: AsyncParsableCommand {
     ]
     try await common.show(.POST, "/v1/wait", body: try JSONText.bytes(body)) { (met: WaitAnswer) in
       for event in met.events { Console.say("\(event.at)  \(event.text)") }
-      if met.events.isEmpty { Console.say("it has not happened in \(met.relayTime)") }
+      guard met.events.isEmpty else { return }
+      Console.say(
+        never ? "it has not happened in \(met.relayTime)" : "it is so after \(met.relayTime)")
     }
   }
 

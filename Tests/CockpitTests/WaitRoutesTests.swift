@@ -40,6 +40,8 @@ import Testing
     (#"{"expect":{"what":"sent"},"advance":true}"#, "within"),
     (#"{"expect":{"what":"sent"},"timeout":"11m"}"#, "timeout"),
     (#"{"expect":{"what":"sent"},"until":1}"#, "until"),
+    (#"{"expect":{"what":"received","match":{"reason":"BadPriority"}}}"#, "expect.match"),
+    (#"{"expect":{"what":"sent","never":true,"match":{"status":400}}}"#, "expect.match"),
   ]
 
   @Test(arguments: refused) func whatIsNoWishIsRefused(body: String, field: String?) {

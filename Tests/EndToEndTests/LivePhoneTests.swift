@@ -239,6 +239,29 @@ import Testing
     }
   }
 
+  /// The relay's clock goes on when it was the clock that took a phone's coverage away.
+  @Test func aClockGoesOnBehindAPhoneThatLosesItsCoverage() async throws {
+    let scratch = try Scratch()
+    let file = scratch.path + "/phones.json"
+    let text = """
+      {"title":"t","length":"3h","phones":[{"name":"anna","apps":[{"name":"\(Phone.topic)"}]}],
+      "events":[{"at":"30m","do":"network","phone":"anna","to":"none"},
+      {"at":"30m10s","do":"network","phone":"anna","to":"wifi"}]}
+      """
+    try Data(text.utf8).write(to: URL(filePath: file))
+    let setup = RelaySetup(arguments: ["--clock", "virtual", "--phones", file])
+    try await RelayProcess.run(setup) { relay in
+      var state = Outcome(status: .exited(1), output: "", errors: "")
+      while !state.succeeded { state = try await relay.command("phones", "show", "anna") }
+      for length in ["1h", "1h"] {
+        let moved = try await relay.command("clock", "advance", length)
+        #expect(moved.succeeded, "\(moved)")
+      }
+      let shown = try await relay.command("phones", "show", "anna").checked("phones show")
+      #expect(shown.contains("connected"), "\(shown)")
+    }
+  }
+
   /// The phone's own limit: its provider learns why nothing happens, and until when.
   @Test func aPhoneSaysWhyAPushWaits() async throws {
     let setup = RelaySetup(arguments: ["--policy", "unlimited"])

@@ -32,11 +32,14 @@ enum Sample {
 
   static func head(_ fields: String) -> RequestHead { RequestHead(Array(fields.utf8), source) }
 
-  static func refused(_ number: UInt64, _ body: String = "") -> SentRequest {
+  static func refused(
+    _ number: UInt64, _ body: String = "", _ rejection: Rejection? = nil
+  ) -> SentRequest {
     SentRequest(
       at: Instant(milliseconds: Int64(number)), UniqueID(high: 0, low: number),
       head(":path: /3/device/zz\napns-topic: com.example.other\n"), ordinal: 1,
-      .unusable(body: Array(body.utf8)), bodyBytes: body.utf8.count)
+      .unusable(body: Array(body.utf8)), bodyBytes: body.utf8.count,
+      rejection.map { .init(.rejected($0), after: .milliseconds(1)) })
   }
 }
 

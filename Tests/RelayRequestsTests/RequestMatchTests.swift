@@ -62,4 +62,18 @@ import Testing
     #expect(wanted.nearest(requests)?.uniqueID.low == 2)
     #expect(wanted.nearest([]) == nil)
   }
+
+  /// A wrong badge is nearer than none, and a push nearer than what was refused.
+  @Test func whatHasAWrongValueIsNearerThanWhatHasNone() throws {
+    let wanted = match { $0.payload = [PayloadCondition("aps.badge=3")] }
+    let bare = #"{"aps":{"alert":"x"}}"#
+    let wrong = try Sample.push(1, #"{"aps":{"badge":2}}"#)
+    for other in [try Sample.push(2, bare), Sample.refused(2, #"{"aps":{"badge":4}}"#, .badTopic)] {
+      #expect(wanted.nearest([other, wrong])?.uniqueID.low == 1)
+      #expect(wanted.nearest([wrong, other])?.uniqueID.low == 1)
+    }
+    let refusals = [Sample.refused(1, "", .badTopic), Sample.refused(3, "", .badPriority)]
+    let refused = match { $0.reason = "BadTopic" }
+    #expect(refused.nearest(refusals + [try Sample.push(2, bare)])?.uniqueID.low == 1)
+  }
 }

@@ -49,6 +49,13 @@ import Testing
     #expect(configuration.requestsPerToken == RateLimit(6, per: .minutes(1), burst: 2))
   }
 
+  /// Several loops would mix what happens at one moment of a clock that stands.
+  @Test func aVirtualClockHasOneLoopUnlessToldOtherwise() throws {
+    func threads(_ values: [String: String]) throws -> Int { try readEnvironment(values).threads }
+    #expect(try threads([:]) == 3 && threads(["PUSHRELAY_CLOCK": "virtual"]) == 1)
+    #expect(try threads(["PUSHRELAY_CLOCK": "virtual", "PUSHRELAY_THREADS": "4"]) == 4)
+  }
+
   /// One value each; two nodes that differ in it do not say the same.
   @Test func whatNodesShouldHaveAlikeIsTold() throws {
     let usual = RelayConfiguration().alike
