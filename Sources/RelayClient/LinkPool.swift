@@ -70,7 +70,7 @@ package actor LinkPool {
         stream = next
         move(phone, to: owner)
       } catch .refused {
-        avoid(owner)
+        // The stripe has moved on, or is on its way.
         break
       } catch {
         // It may be open there, and the other one superseded by it.

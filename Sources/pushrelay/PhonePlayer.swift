@@ -74,8 +74,9 @@ struct PhonePlayer: Sendable {
     var configuration = PhoneDriver.Configuration(
       scenario: scenario, seed: command.seed ?? UInt64.random(in: 0...(1 << 53)),
       connect: { [isHosted] owner in
-        // Certificates of other nodes are not checked either.
-        guard owner == nil || !isHosted else { throw Finished() }
+        guard owner == nil || !isHosted else {
+          throw CommandError("hosted phones stay: they check no certificates")
+        }
         return try await command.connection.connect(device: command.device, owner: owner)
       },
       identify: { [roster] phone, gone, api in

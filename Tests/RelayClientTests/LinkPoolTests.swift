@@ -127,7 +127,9 @@ import Testing
     owner.habit.change { $0 = .refuses }
     let pool = pool(given)
     for _ in 0..<3 { #expect(try await open(pool) == given.address) }
-    #expect(owner.streams.value == 1)
+    owner.habit.change { $0 = .greets }
+    #expect(try await open(pool) == owner.address)
+    #expect(owner.streams.value == 4 && owner.connections.value == 1)
     await end(pool, given, owner)
   }
 
