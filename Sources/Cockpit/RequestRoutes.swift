@@ -126,7 +126,7 @@ struct RequestRoutes {
   /// Where providers reach this relay.
   private var provider: String {
     var endpoint = relay.addresses?.provider ?? configuration.provider
-    if endpoint.host == "0.0.0.0" || endpoint.host == "::" { endpoint.host = "localhost" }
+    if endpoint.isWildcard { endpoint.host = "localhost" }
     return endpoint.description
   }
 

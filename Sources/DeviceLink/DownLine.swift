@@ -6,7 +6,7 @@ package import RelayCore
 ///
 /// ```
 /// {"type":"hello","device":"…","keepAliveSeconds":900,"time":1790000000000,
-///  "version":"0.9.0","decisions":true}
+///  "version":"0.9.0","decisions":true,"owner":"10.0.0.2:5223"}
 /// {"type":"notification","id":"…","uniqueId":"…","topic":"com.example.news",
 ///  "pushType":"background","priority":5,"class":"silent","via":"piggyback",
 ///  "acceptedAt":…,"sentAt":…,"expiresAt":…,"payload":{…}}
@@ -14,15 +14,16 @@ package import RelayCore
 ///  "number":7,"acceptedAt":…,"sentAt":…,"expiresAt":…,"payload":{…}}
 /// {"type":"empty"} {"type":"keepalive"}
 /// {"type":"barrier","number":7,"time":1790000000000}
-/// {"type":"bye","reason":"superseded"}
+/// {"type":"bye","reason":"moved","owner":"10.0.0.2:5223"}
 /// {"type":"error","reason":"type is ack, state, keepalive, decision or barrier"}
 /// ```
 package enum DownLine: Equatable, Sendable {
   /// `isVirtual`: the relay's clock moves only when told, and the phone may follow it.
-  /// `takesDecisions`: the relay wants `UpLine.decision`.
+  /// `takesDecisions`: the relay wants `UpLine.decision`. `owner`: `HOST:PORT` of the node of a
+  /// cluster that has the phone, if it is another one.
   case hello(
     device: DeviceID, keepAlive: Interval, time: Instant, isVirtual: Bool = false,
-    takesDecisions: Bool = true)
+    takesDecisions: Bool = true, owner: String? = nil)
   /// The device does not read the token.
   case notification(Delivery)
   /// Of a channel that an app subscribes to. Not acknowledged.
@@ -33,8 +34,8 @@ package enum DownLine: Equatable, Sendable {
   /// until now is done.
   case barrier(number: UInt64, time: Instant)
   case checkpoint(CheckpointLine)
-  /// The name of a `CloseReason`, or one of a newer relay.
-  case bye(reason: String)
+  /// The name of a `CloseReason`, or one of a newer relay; `owner` as in `hello`.
+  case bye(reason: String, owner: String? = nil)
   case error(reason: String)
   /// A newer relay's type: ignored.
   case unknown(type: String)
@@ -52,7 +53,7 @@ package enum DownLine: Equatable, Sendable {
         keepAlive: .seconds(members.number("keepAliveSeconds", line) ?? 0),
         time: members.time("time", line) ?? Instant(milliseconds: 0),
         isVirtual: members.text("clock", line) == "virtual",
-        takesDecisions: members.isTrue("decisions", line))
+        takesDecisions: members.isTrue("decisions", line), owner: members.text("owner", line))
     case "notification":
       guard let delivery = Delivery(members, line) else { return nil }
       self = .notification(delivery)
@@ -69,7 +70,9 @@ package enum DownLine: Equatable, Sendable {
     case "checkpoint", "rewound", "checkpoint-dropped":
       guard let checkpoint = CheckpointLine(type, members, line) else { return nil }
       self = .checkpoint(checkpoint)
-    case "bye": self = .bye(reason: members.text("reason", line) ?? "")
+    case "bye":
+      self = .bye(
+        reason: members.text("reason", line) ?? "", owner: members.text("owner", line))
     case "error": self = .error(reason: members.text("reason", line) ?? "")
     default: self = .unknown(type: type)
     }
@@ -78,7 +81,7 @@ package enum DownLine: Equatable, Sendable {
   package func write(to bytes: inout [UInt8]) {
     var object = ObjectWriter(&bytes)
     switch self {
-    case .hello(let device, let keepAlive, let time, let isVirtual, let takesDecisions):
+    case .hello(let device, let keepAlive, let time, let isVirtual, let takesDecisions, let owner):
       object.member("type", "hello", to: &bytes)
       object.member("device", device.description, to: &bytes)
       object.member("keepAliveSeconds", keepAlive.milliseconds / 1000, to: &bytes)
@@ -87,6 +90,7 @@ package enum DownLine: Equatable, Sendable {
       if isVirtual { object.member("clock", "virtual", to: &bytes) }
       // Older relays do not understand decisions: newer phones send none without this.
       if takesDecisions { object.member("decisions", json: Array("true".utf8), to: &bytes) }
+      if let owner { object.member("owner", owner, to: &bytes) }
     case .notification(let delivery): Self.write(delivery, &object, to: &bytes)
     case .broadcast(let broadcast, let sentAt): broadcast.write(sentAt: sentAt, &object, to: &bytes)
     case .empty: object.member("type", "empty", to: &bytes)
@@ -96,9 +100,10 @@ package enum DownLine: Equatable, Sendable {
       object.member("number", Int64(clamping: number), to: &bytes)
       object.member("time", time.milliseconds, to: &bytes)
     case .checkpoint(let line): line.write(&object, to: &bytes)
-    case .bye(let reason):
+    case .bye(let reason, let owner):
       object.member("type", "bye", to: &bytes)
       object.member("reason", reason, to: &bytes)
+      if let owner { object.member("owner", owner, to: &bytes) }
     case .error(let reason):
       object.member("type", "error", to: &bytes)
       object.member("reason", reason, to: &bytes)

@@ -33,7 +33,7 @@ extension PhoneDriver {
     guard isWanted(session) else { return lines.forEach { heardUnwanted($0, by: session) } }
     for line in lines {
       switch line {
-      case .hello(_, _, let time, let isVirtual, let takesDecisions):
+      case .hello(_, _, let time, let isVirtual, let takesDecisions, _):
         phones[session.phone].tellsDecisions = takesDecisions
         if isVirtual { greeted(session, at: time.milliseconds) }
         opens(session.phone, false)

@@ -29,7 +29,7 @@ package actor PhoneDriver {
     package var transferTrustRoots: String?
     /// A URL: apps `POST` their tokens of Live Activities to it, as to their server.
     package var tokensTo: String?
-    package var connect: @Sendable () async throws -> RelayClient
+    package var connect: LinkPool.Connect
     /// The relay identity of a phone, by index, with all its apps registered but those `gone`.
     /// Called before each stream.
     package var identify: Identify
@@ -43,7 +43,7 @@ package actor PhoneDriver {
 
     package init(
       scenario: Scenario, seed: UInt64,
-      connect: @escaping @Sendable () async throws -> RelayClient,
+      connect: @escaping LinkPool.Connect,
       identify: @escaping Identify,
       tell: @escaping @Sendable ([TraceLine]) -> Void, now: @escaping @Sendable () -> Int64
     ) {

@@ -33,9 +33,9 @@ struct PhoneSession: Sendable {
   }
 
   private func attempt(_ connection: inout Reconnection) async throws -> String {
-    let client = try await pool.client(for: phone)
+    var client = try await pool.client(for: phone)
     do {
-      return try await listen(client, &connection)
+      return try await listen(&client, &connection)
     } catch {
       // An unwanted session says nothing about the connection.
       if await driver.isWanted(self) { await pool.discard(client, of: phone) }
@@ -43,13 +43,14 @@ struct PhoneSession: Sendable {
     }
   }
 
-  /// Returns why the stream ended.
+  /// Returns why the stream ended. `client` becomes the connection that has it.
   private func listen(
-    _ client: RelayClient, _ connection: inout Reconnection
+    _ client: inout RelayClient, _ connection: inout Reconnection
   ) async throws -> String {
     let api = DeviceAPI(client)
     let identity = try await driver.identity(of: phone, api)
-    let stream = try await api.openStream(of: identity)
+    let stream = try await pool.openStream(for: phone, of: identity)
+    client = stream.connection
     let (lines, feed) = AsyncStream.makeStream(
       of: SentLine.self, bufferingPolicy: .bufferingOldest(Self.unsentLines))
     defer { feed.finish() }
@@ -141,7 +142,9 @@ struct PhoneSession: Sendable {
     var lines: [DownLine] = []
     while let line = try await listener.next() {
       switch line {
-      case .bye(let why): reason = why
+      case .bye(let why, let owner):
+        reason = why
+        if let owner { await pool.lead(phone, to: owner) }
       case .error(let why): reason = "the relay says: \(why)"
       case .hello, .notification, .broadcast, .empty, .keepAlive, .barrier, .checkpoint, .unknown:
         lines.append(line)

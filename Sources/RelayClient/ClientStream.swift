@@ -23,8 +23,8 @@ package final class ClientStream: Sendable {
   package let status: Int
   package let headers: ClientHeaders
   private let owner: StreamOwner
-  /// Keeps the connection open while the stream is in use.
-  private let connection: RelayClient
+  /// Stays open while the stream is in use.
+  package let connection: RelayClient
 
   init(_ head: ClientResponse, owner: StreamOwner, connection: RelayClient) {
     status = head.status
@@ -47,6 +47,17 @@ package final class ClientStream: Sendable {
         guard !Task.isCancelled else { throw .cancelled }
         await owner.box.waitForBytes()
       }
+    }
+  }
+
+  /// The first line without its line feed; it stays to be read. nil when none comes. Throws
+  /// `cancelled`.
+  package func firstLine() async throws(ClientError) -> [UInt8]? {
+    while true {
+      if let line = owner.box.firstLine { return line }
+      guard owner.box.awaitsLine else { return nil }
+      guard !Task.isCancelled else { throw .cancelled }
+      await owner.box.waitForLine()
     }
   }
 

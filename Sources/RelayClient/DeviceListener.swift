@@ -64,7 +64,7 @@ package struct DeviceListener {
     case .keepAlive: .keepAlive
     case .notification(let delivery) where habits.acknowledges:
       .ack(id: delivery.notification.uniqueID, outcome: habits.outcome)
-    case .hello(_, _, _, isVirtual: true, _) where habits.followsClock:
+    case .hello(_, _, _, isVirtual: true, _, _) where habits.followsClock:
       .barrier(number: 0, next: nil)
     case .barrier(let number, _) where habits.followsClock: .barrier(number: number, next: nil)
     case .hello, .notification, .broadcast, .empty, .barrier, .checkpoint, .bye, .error, .unknown:

@@ -132,6 +132,25 @@ final class StreamBox: Sendable {
 
   func waitForBytes() async { await wait { !$0.received.isEmpty || $0.ending != nil } }
 
+  /// The first line that has arrived, which stays to be read; nil while there is none.
+  var firstLine: [UInt8]? {
+    state.withLock { state in
+      state.received.firstIndex(of: UInt8(ascii: "\n")).map { Array(state.received[..<$0]) }
+    }
+  }
+
+  /// False when no whole line can come any more, or it is longer than what is read ahead.
+  var awaitsLine: Bool {
+    state.withLock { $0.ending == nil && $0.received.count <= readLimitBytes }
+  }
+
+  func waitForLine() async {
+    await wait { [readLimitBytes] state in
+      state.received.contains(UInt8(ascii: "\n")) || state.ending != nil
+        || state.received.count > readLimitBytes
+    }
+  }
+
   /// Reserves room for `count` bytes; false when there is none now. Throws when no more can be
   /// written.
   func reserve(_ count: Int) throws(ClientError) -> Bool {

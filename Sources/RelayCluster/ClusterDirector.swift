@@ -5,9 +5,10 @@ import RelayStore
 
 /// Performs what a node does when it gains or loses stripes.
 package protocol ClusterDelegate: Sendable {
-  /// Tells where traffic of each stripe goes now, including `lost` ones still here, and each node's
-  /// loop count.
-  func follow(_ routes: [StripeRoute], lost: Set<Int>, nodes: [UInt16: UInt16]) async
+  /// Tells where traffic of each stripe goes now, including `lost` ones still here, each node's
+  /// loop count, and where phones reach the `owners` of stripes (`ClusterView.owners`).
+  func follow(
+    _ routes: [StripeRoute], lost: Set<Int>, nodes: [UInt16: UInt16], owners: [String]) async
   /// Loads a stripe's state; returns when this node can handle everything meant for it.
   func load(_ stripe: Int, _ state: StripeState) async
   /// Unloads a stripe; returns when the journal has all of it.
@@ -53,6 +54,8 @@ package actor ClusterDirector {
   private var followed: Set<UInt16> = []
   /// Stripes that another node owns and the loops here still have.
   private var leaving: Set<Int> = []
+  /// While a stripe is given away: to whom.
+  private var giving: NodeReport.Offer?
   package private(set) var moves = Moves()
   private let ticks: (stream: AsyncStream<Void>, wake: AsyncStream<Void>.Continuation)
   private var running: [Task<Void, Never>] = []
@@ -304,7 +307,8 @@ package actor ClusterDirector {
     routes = view.routes
     var nodes = [report.number: report.loopCount]
     for other in others { nodes[other.report.number] = other.report.loopCount }
-    await delegate.follow(routes, lost: leaving, nodes: nodes)
+    await delegate.follow(
+      routes, lost: leaving, nodes: nodes, owners: view.owners(giving: giving))
     isFollowed = view.isComplete
     followed = Set(nodes.keys)
   }
@@ -362,6 +366,8 @@ package actor ClusterDirector {
 
   private func offer(_ stripe: Int, to run: UInt64) async {
     guard set(stripe, .leaving) else { return }
+    giving = .init(stripe: UInt8(stripe), run: run)
+    defer { giving = nil }
     await tell()
     await delegate.unload(stripe)
     await journal.finish(stripe)

@@ -249,6 +249,21 @@ package struct ClusterView: Sendable {
 
   // MARK: Routes
 
+  /// The device listener of the other node that has each stripe or is about to, as far as that is
+  /// known; empty otherwise.
+  ///
+  /// - Parameter giving: the stripe that this node gives away, and to whom.
+  package func owners(giving: NodeReport.Offer? = nil) -> [String] {
+    (0..<stripeCount).map { stripe in
+      let given = giving.flatMap { Int($0.stripe) == stripe ? $0.run : nil }
+      let (node, phase) = holding(of: stripe).map { ($0.node.run, $0.holding.phase) } ?? (nil, nil)
+      guard let run = phase == .leaving ? given : node ?? offered(stripe), run != me.run else {
+        return ""
+      }
+      return nodes.first { $0.run == run }?.report.device ?? ""
+    }
+  }
+
   package var routes: [StripeRoute] {
     (0..<stripeCount).map { stripe in
       guard let (node, holding) = holding(of: stripe) else {

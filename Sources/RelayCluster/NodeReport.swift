@@ -33,7 +33,7 @@ package struct NodeReport: Hashable, Sendable {
   package var offers: [Offer] = []
   /// Stripes that it could not read and tries again after a pause.
   package var unread: [UInt8] = []
-  /// Addresses, for people.
+  /// Addresses, for people; phones are led to that of `device`.
   package var provider = ""
   package var device = ""
   package var admin = ""

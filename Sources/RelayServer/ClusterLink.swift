@@ -2,28 +2,46 @@ import NIOPosix
 import RelayCluster
 import RelayCore
 import RelayRecording
+import RelaySetup
 
 /// Applies the changes of a cluster (`ClusterDirector`) to this node's loops, and answers other
 /// nodes.
 final class ClusterLink: ClusterDelegate {
   private let loops: LoopSet
   private let stripeCount: Int
+  private let device: RelayConfiguration.Endpoint
   private let onSettings: @Sendable (SharedSettings) async -> Void
   private let onQuestion: @Sendable (ByteReader) async -> [UInt8]
 
+  /// - Parameter device: where phones reach this node.
   init(
-    _ loops: LoopSet, stripeCount: Int,
+    _ loops: LoopSet, stripeCount: Int, device: RelayConfiguration.Endpoint,
     onSettings: @escaping @Sendable (SharedSettings) async -> Void,
     onQuestion: @escaping @Sendable (ByteReader) async -> [UInt8]
   ) {
     self.loops = loops
     self.stripeCount = stripeCount
+    self.device = device
     self.onSettings = onSettings
     self.onQuestion = onQuestion
   }
 
-  func follow(_ routes: [StripeRoute], lost: Set<Int>, nodes: [UInt16: UInt16]) async {
-    _ = await loops.onEach { $0.follow(routes, lost: lost, loopCounts: nodes) }
+  func follow(
+    _ routes: [StripeRoute], lost: Set<Int>, nodes: [UInt16: UInt16], owners: [String]
+  ) async {
+    let owners = owners.map { Self.usable($0, from: device) }
+    _ = await loops.onEach {
+      $0.follow(routes, lost: lost, loopCounts: nodes, owners: owners)
+    }
+  }
+
+  /// An address that is good for phones of this node; a loopback address is only if this node's is
+  /// one, too.
+  static func usable(_ address: String, from own: RelayConfiguration.Endpoint) -> String? {
+    guard let endpoint = RelayConfiguration.Endpoint(address), endpoint.port != 0,
+      !endpoint.isWildcard, !endpoint.isLoopback || own.isLoopback
+    else { return nil }
+    return address
   }
 
   private func partitions(of stripe: Int) -> [PartitionID] {

@@ -296,7 +296,8 @@ extension DeviceConnection {
     send(
       .hello(
         device: listener.device, keepAlive: handler.runner.settings.shard.keepAlive,
-        time: handler.runner.now, isVirtual: handler.runner.settings.clock.isVirtual),
+        time: handler.runner.now, isVirtual: handler.runner.settings.clock.isVirtual,
+        owner: handler.runner.owner(of: listener.device)),
       to: stream, on: handler)
   }
 
@@ -340,7 +341,8 @@ extension DeviceConnection {
   }
 
   func close(_ stream: StreamID, _ reason: CloseReason, on handler: ConnectionHandler) {
-    send(.bye(reason: reason.name), to: stream, on: handler)
+    let owner = listener(of: stream).flatMap { handler.runner.owner(of: $0.device) }
+    send(.bye(reason: reason.name, owner: owner), to: stream, on: handler)
     end(stream, at: handler.runner.now, on: handler)
   }
 

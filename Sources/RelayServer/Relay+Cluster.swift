@@ -13,6 +13,7 @@ extension Relay {
     guard let cluster else { return }
     let link = ClusterLink(
       loops, stripeCount: cluster.stripeCount,
+      device: configuration.advertised(configuration.device),
       onSettings: { [weak self] in await self?.adopt($0) },
       onQuestion: { [inbox, feeds] question in
         guard let loops = inbox.loops else { return [] }

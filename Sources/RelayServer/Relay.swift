@@ -177,7 +177,8 @@ package final class Relay: Service {
     do {
       let addresses = try await listen(loops, &listeners)
       await inbox.director?.announce(
-        provider: "\(addresses.provider)", device: "\(addresses.device)",
+        provider: "\(addresses.provider)",
+        device: "\(configuration.advertised(addresses.device))",
         admin: configuration.admin.map { "\($0)" } ?? "")
       announce(addresses)
     } catch {

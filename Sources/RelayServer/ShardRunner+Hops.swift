@@ -21,6 +21,8 @@ struct HopSet {
   let port: HopPort
   let stripeCount: Int
   var routes: [StripeRoute]
+  /// Where phones reach the other node that has each stripe; nil when that is unknown.
+  var addresses: [String?]
   /// Stripes that belong to another node and are still here.
   var lost: Set<Int> = []
   /// The live nodes, with their number of loops.
@@ -40,6 +42,7 @@ struct HopSet {
     self.port = port
     self.stripeCount = stripeCount
     routes = Array(repeating: .nobody, count: stripeCount)
+    addresses = Array(repeating: nil, count: stripeCount)
     waiting = Array(repeating: [], count: stripeCount)
     owners = Array(repeating: 0, count: stripeCount)
   }
@@ -228,7 +231,17 @@ extension ShardRunner {
 
   // MARK: Stripes come and go
 
-  func follow(_ routes: [StripeRoute], lost: Set<Int>, loopCounts: [UInt16: UInt16]) {
+  /// The address of the other node that has the device's stripe, for the phone's next connection.
+  func owner(of device: DeviceID) -> String? {
+    guard let hops else { return nil }
+    return hops.addresses[
+      hops.stripe(of: partitions.partition(ofRoutingKey: device.routingKey))]
+  }
+
+  func follow(
+    _ routes: [StripeRoute], lost: Set<Int>, loopCounts: [UInt16: UInt16], owners: [String?]
+  ) {
+    hops?.addresses = owners
     guard let before = hops,
       before.routes != routes || before.lost != lost || before.loopCounts != loopCounts
     else { return }

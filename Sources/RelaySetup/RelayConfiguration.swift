@@ -11,39 +11,6 @@ package import RelayRecording
 /// The setup of a relay: read once at the start from flags, environment (`PUSHRELAY_…`) and a JSON
 /// file, in this order of precedence.
 package struct RelayConfiguration: Equatable, Sendable {
-  /// Port 0 picks a free one.
-  package struct Endpoint: Equatable, Sendable, CustomStringConvertible {
-    package var host: String
-    package var port: Int
-
-    package init(host: String, port: Int) {
-      self.host = host
-      self.port = port
-    }
-
-    /// Reads `HOST:PORT`, `[IPV6]:PORT` or `:PORT`.
-    package init?(_ text: String) {
-      guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
-        (0...65_535).contains(port)
-      else { return nil }
-      var host = text[..<colon]
-      if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
-      guard !host.contains("[") else { return nil }
-      self.init(host: host.isEmpty ? "127.0.0.1" : String(host), port: port)
-    }
-
-    package var description: String {
-      host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
-    }
-
-    /// True if only this machine can connect. `localhost` is the only name known to mean that.
-    package var isLoopback: Bool {
-      let bytes = host.split(separator: ".", omittingEmptySubsequences: false)
-      let isIPv4 = bytes.count == 4 && bytes.allSatisfy { UInt8($0) != nil }
-      return host == "localhost" || host == "::1" || isIPv4 && bytes[0] == "127"
-    }
-  }
-
   package enum Profile: String, CaseIterable, Sendable {
     /// Makes missing certificates; devices enrol freely.
     case dev
@@ -88,6 +55,8 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// More listeners for providers, each of which plays one service.
   package var environmentProviders: [ProviderEnvironment: Endpoint] = [:]
   package var device = Endpoint(host: "127.0.0.1", port: 5223)
+  /// Where phones reach this node of a cluster, if not at `device`; port 0 is the listener's.
+  package var advertiseDevice: Endpoint?
   package var plaintext = false
   package var store = Store.sqlite
   package var linger = Interval.milliseconds(2)
@@ -182,7 +151,15 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// All listeners except the admin API.
   package var endpoints: [Endpoint] {
     [provider, device] + environmentProviders.values + environmentChannels.values
-      + [legacy, feedback, channels].compactMap(\.self)
+      + [legacy, feedback, channels, advertiseDevice].compactMap(\.self)
+  }
+
+  /// Where phones of other nodes are led to when the listener is bound to this address; they are
+  /// led nowhere when that is a wildcard.
+  package func advertised(_ bound: Endpoint) -> Endpoint {
+    guard var address = advertiseDevice else { return bound }
+    if address.port == 0 { address.port = bound.port }
+    return address
   }
 
   /// Warnings for the log at the start: settings that may not be intended.
@@ -194,6 +171,13 @@ package struct RelayConfiguration: Equatable, Sendable {
     }
     if auth == .none {
       notices.append((.warning, "auth is none: everybody who reaches the provider port may push"))
+    }
+    if store == .jetstream, advertised(device).isWildcard {
+      notices.append(
+        (
+          .notice,
+          "phones are not led to this node: it listens on all addresses; set advertiseDevice"
+        ))
     }
     if enrolment == .open, !device.isLoopback {
       notices.append(
@@ -239,6 +223,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     profile = try reader.choice("profile", profile)
     try readProviders(reader)
     device = try reader.endpoint("device", device)
+    advertiseDevice = try reader.optionalEndpoint("advertiseDevice")
     legacy = try reader.optionalEndpoint("legacy")
     feedback = try reader.optionalEndpoint("feedback")
     proxy = try reader.optionalEndpoint("proxy")
@@ -341,6 +326,9 @@ package struct RelayConfiguration: Equatable, Sendable {
       guard engine == NATSAccess(servers: []), node.isEmpty else {
         throw fail("nats", "nats, node, natsCA and the like need store jetstream")
       }
+      guard advertiseDevice == nil else {
+        throw fail("advertiseDevice", "advertiseDevice needs store jetstream")
+      }
       return
     }
     guard !nats.isEmpty else { throw fail("nats", "store jetstream needs nats, one URL or more") }
@@ -350,6 +338,9 @@ package struct RelayConfiguration: Equatable, Sendable {
     guard natsCertificate.isEmpty == natsKey.isEmpty else {
       throw fail("natsKey", "natsCertificate and natsKey go together")
     }
+    guard advertiseDevice?.isWildcard != true else {
+      throw fail("advertiseDevice", "advertiseDevice is one address that phones can connect to")
+    }
     guard lease >= .seconds(1) else { throw fail("lease", "lease must be 1 second or more") }
     guard clock == .system else {
       throw fail("clock", "clock virtual needs store sqlite or memory")
@@ -358,8 +349,8 @@ package struct RelayConfiguration: Equatable, Sendable {
 
   /// All keys allowed in a file; others are refused as misspelled.
   package static let keys = [
-    "state", "profile", "provider", "device", "legacy", "feedback", "proxy", "channels",
-    "admin", "adminHosts", "metricsTopics", "plaintext",
+    "state", "profile", "provider", "device", "advertiseDevice", "legacy", "feedback", "proxy",
+    "channels", "admin", "adminHosts", "metricsTopics", "plaintext",
     "store", "linger",
     "logNotifications",
     "threads", "keepRequests", "redact", "record", "recordPayloads", "recordLimit", "auth",

@@ -1,6 +1,7 @@
 import ArgumentParser
 import NIOHTTP1
 import RelayServer
+import RelaySetup
 
 struct ClusterCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -114,6 +115,8 @@ struct ClusterCommand: AsyncParsableCommand {
           + "stripes \(stripes.isEmpty ? "none" : stripes)  "
           + "(\(node.partitions) of \(status.partitions) partitions)  "
           + "provider \(node.provider)  device \(node.device)"
+          + (RelayConfiguration.Endpoint(node.device)?.isWildcard == true
+            ? " (no phone is led there: advertiseDevice)" : "")
           + (node.name == status.node ? "  this one" : "  seen \(node.ageSeconds) s ago")
           + (waits ?? ""))
     }

@@ -31,7 +31,7 @@ struct HostedPhones: Sendable {
     var command = command
     var device = addresses.device
     // Where it listens on all addresses, this one is among them.
-    if ["0.0.0.0", "::"].contains(device.host) { device.host = "127.0.0.1" }
+    if device.isWildcard { device.host = "127.0.0.1" }
     command.device = device
     do {
       try await PhonePlayer(command: command, given: scenario, isHosted: true).run()

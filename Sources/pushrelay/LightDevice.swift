@@ -25,6 +25,8 @@ struct LightDevice: Sendable {
     var seen = Self.nothingSeen
     var hasListened = false
     var checkpoints: [UInt32: RecentTable<UniqueID, Bool>] = [:]
+    /// The node that the last stream's end has named.
+    var owner: String?
     private static let nothingSeen = RecentTable<UniqueID, Bool>(limit: 4096)
 
     mutating func apply(_ line: CheckpointLine) {
@@ -40,9 +42,14 @@ struct LightDevice: Sendable {
   /// connection fails, when the relay refuses, or when another connection takes over.
   func run() async throws {
     var memory = Memory(remaining: command.notifications)
+    let pool = LinkPool(phonesPerConnection: 1) { [command] owner in
+      try await command.connection.connect(device: command.device, owner: owner)
+    }
     try await Reconnection.keep { connection in
+      await pool.closeAll()
+      if let owner = exchange(&memory.owner, with: nil) { await pool.lead(0, to: owner) }
       do {
-        return try await listen(&memory, &connection)
+        return try await listen(pool, &memory, &connection)
       } catch let error as ClientError where memory.hasListened {
         // With a status from 500 it is not about this device: the relay cannot do it now.
         if case .refused(let refusal) = error, refusal.status < 500 { throw error }
@@ -59,12 +66,11 @@ struct LightDevice: Sendable {
 
   /// Returns why the stream ended; nil when everything waited for has arrived.
   private func listen(
-    _ memory: inout Memory, _ connection: inout Reconnection
+    _ pool: LinkPool, _ memory: inout Memory, _ connection: inout Reconnection
   ) async throws -> String? {
-    let client = try await command.connection.connect(device: command.device)
-    let api = DeviceAPI(client)
+    let api = DeviceAPI(try await pool.client(for: 0))
     let identity = try await account.register(api, isFirst: !memory.hasListened)
-    let stream = try await api.openStream(of: identity)
+    let stream = try await pool.openStream(for: 0, of: identity)
     let report = ConditionReport(
       power: command.power, network: command.network, screen: command.screen)
     if report != ConditionReport() { try await stream.write(.state(report)) }
@@ -74,7 +80,7 @@ struct LightDevice: Sendable {
     while let line = try await listener.next() {
       if command.json { Console.say(bytes: listener.bytes) }
       switch line {
-      case .hello(_, let keepAlive, _, _, _):
+      case .hello(_, let keepAlive, _, _, _, _):
         memory.hasListened = true
         connection.stands()
         say("listening, keep-alive every \(keepAlive.milliseconds / 1000) s")
@@ -82,21 +88,21 @@ struct LightDevice: Sendable {
         arrived(delivery, &memory)
         guard memory.remaining == 0 else { continue }
         await listener.writeAnswers()
-        try await finish(stream, client)
+        try await finish(stream, pool)
         return nil
       case .broadcast(let broadcast, _):
         arrived(broadcast, &memory)
         guard memory.remaining == 0 else { continue }
-        try await finish(stream, client)
+        try await finish(stream, pool)
         return nil
       case .empty: say("nothing waits")
       case .checkpoint(let line):
         memory.apply(line)
         if case .rewound(_, _, let time) = line { say("taken back to \(time.iso8601)") }
       case .keepAlive: say("keep-alive")
-      case .bye(let why):
+      case .bye(let why, let owner):
         say("bye (\(why))")
-        reason = why
+        (reason, memory.owner) = (why, owner)
       case .error(let why): Console.log("\(name): the relay says: \(why)")
       case .unknown(type: ""):
         Console.log("\(name): not a line: \(String(decoding: listener.bytes, as: UTF8.self))")
@@ -104,7 +110,7 @@ struct LightDevice: Sendable {
       case .barrier: break
       }
     }
-    await client.close()
+    await pool.closeAll()
     guard reason != CloseReason.superseded.name else {
       throw CommandError(
         "\(name): another connection of this device has taken over; give it another name")
@@ -136,7 +142,7 @@ struct LightDevice: Sendable {
   }
 
   /// Ends our side first, so that the last acknowledgement arrives: the relay then ends its own.
-  private func finish(_ stream: ClientStream, _ client: RelayClient) async throws {
+  private func finish(_ stream: ClientStream, _ pool: LinkPool) async throws {
     stream.finish()
     let patience = Task {
       try await Task.sleep(for: .seconds(2))
@@ -144,7 +150,7 @@ struct LightDevice: Sendable {
     }
     while (try? await stream.read()) != nil {}
     patience.cancel()
-    await client.close()
+    await pool.closeAll()
   }
 
   /// In JSON mode the relay's own lines say it all.

@@ -5,11 +5,13 @@ import RelayCore
 import Synchronization
 
 /// Many devices that listen, acknowledge and count, to put load on a relay. Each has a stream;
-/// `devicesPerConnection` share a connection.
+/// `devicesPerConnection` share a connection, in a cluster one to each node that has some of them.
 struct LightFleet: Sendable {
   private static let devicesPerConnection = 2000
   /// Streams of a connection opened at once.
   private static let concurrency = 64
+  /// Before a phone that has moved to another node listens again.
+  private static let pause = Duration.milliseconds(250)
 
   let command: DeviceCommand
   let count: Int
@@ -37,14 +39,17 @@ struct LightFleet: Sendable {
 
   /// Runs one shared connection, reconnecting when it is lost.
   private func listen(_ members: [FleetRoster.Member], _ counters: Counters) async throws {
+    let pool = LinkPool(phonesPerConnection: members.count) { [command] owner in
+      try await command.connection.connect(device: command.device, owner: owner)
+    }
     try await Reconnection.keep { connection in
+      await pool.closeAll()
       do {
-        let api = DeviceAPI(try await command.connection.connect(device: command.device))
         try await withThrowingTaskGroup(of: Void.self) { group in
           for (number, member) in members.enumerated() {
             // Not all streams of a thousand phones at one moment.
             if number % Self.concurrency == Self.concurrency - 1 { await Task.yield() }
-            group.addTask { try await listen(member, api, counters) }
+            group.addTask { try await listen(member, number, pool, counters) }
           }
           for try await _ in group {}
         }
@@ -62,15 +67,29 @@ struct LightFleet: Sendable {
   }
 
   private func listen(
-    _ member: FleetRoster.Member, _ api: DeviceAPI, _ counters: Counters
+    _ member: FleetRoster.Member, _ number: Int, _ pool: LinkPool, _ counters: Counters
   ) async throws {
-    let stream = try await api.openStream(of: member.identity)
+    while try await listenOnce(member, number, pool, counters) == CloseReason.moved.name {
+      try await Task.sleep(for: Self.pause)
+    }
+  }
+
+  /// Returns why the relay has ended the stream.
+  private func listenOnce(
+    _ member: FleetRoster.Member, _ number: Int, _ pool: LinkPool, _ counters: Counters
+  ) async throws -> String? {
+    let stream = try await pool.openStream(for: number, of: member.identity)
     counters.listening.add(1, ordering: .relaxed)
     defer { counters.listening.subtract(1, ordering: .relaxed) }
     var listener = DeviceListener(stream, .init(followsClock: true, acknowledges: !command.noAck))
+    var reason: String?
     while let line = try await listener.next() {
       if case .notification = line { counters.notifications.add(1, ordering: .relaxed) }
+      guard case .bye(let why, let owner) = line else { continue }
+      reason = why
+      if let owner { await pool.lead(number, to: owner) }
     }
+    return reason
   }
 
   /// Prints a line a second while something changes.

@@ -76,10 +76,21 @@ struct ConnectionOptions: ParsableArguments {
     return (address, plaintext || ready.plaintext)
   }
 
+  /// - Parameter owner: the node to connect with instead, as a relay has named it. What is waited
+  ///   for it, a phone waits for its pushes.
   func connect(
-    device named: RelayConfiguration.Endpoint?, options: ClientOptions = ClientOptions()
+    device named: RelayConfiguration.Endpoint?, owner: String? = nil,
+    options: ClientOptions = ClientOptions()
   ) async throws -> RelayClient {
-    try await connect(to: find(device: named), options: options)
+    var (place, options) = (find(device: named), options)
+    if let owner {
+      guard let address = RelayConfiguration.Endpoint(argument: owner) else {
+        throw CommandError("the relay leads to \(owner), which is no HOST:PORT")
+      }
+      place.address = address
+      options.connectTimeout = .seconds(3)
+    }
+    return try await connect(to: place, options: options)
   }
 
   /// Connects. `identity` is shown to a relay that asks for one.

@@ -51,6 +51,8 @@ struct ServeCommand: AsyncParsableCommand {
   var provider: String?
   @Option(help: "HOST:PORT for devices (default: 127.0.0.1:5223; port 0 picks one).")
   var device: String?
+  @Option(help: "HOST:PORT to which other nodes lead phones of this one (default: --device).")
+  var advertiseDevice: String?
   @Option(help: "HOST:PORT for providers that speak the binary API of 2013 (default: none).")
   var legacy: String?
   @Option(help: "HOST:PORT for the feedback service of that (default: none).")
@@ -143,7 +145,7 @@ struct ServeCommand: AsyncParsableCommand {
       "auth": auth, "policy": policy, "logLevel": logLevel, "clock": clock, "at": at,
       "admin": admin, "record": record, "recordPayloads": recordPayloads, "legacy": legacy,
       "feedback": feedback, "proxy": proxy, "channels": channels, "redact": redact, "node": node,
-      "natsMonitor": natsMonitor,
+      "natsMonitor": natsMonitor, "advertiseDevice": advertiseDevice,
     ].merging(engine.texts) { $1 }
     var contents = texts.compactMapValues { $0.map { ConfigContent.string($0) } }
     contents["keepRequests"] = keepRequests.map { .int($0) }

@@ -53,7 +53,7 @@ struct DownLineReadingTests {
     for isVirtual in [false, true] {
       let hello = DownLine.hello(
         device: device, keepAlive: .seconds(7), time: Instant(milliseconds: 1),
-        isVirtual: isVirtual, takesDecisions: !isVirtual)
+        isVirtual: isVirtual, takesDecisions: !isVirtual, owner: isVirtual ? nil : "n\"1:5223")
       #expect(read(hello) == hello)
     }
     let barrier = DownLine.barrier(number: 7, time: Instant(milliseconds: 8))
@@ -69,7 +69,10 @@ struct DownLineReadingTests {
     #expect(read(.empty) == .empty)
     #expect(read(.keepAlive) == .keepAlive)
     for reason in CloseReason.allCases {
-      #expect(read(.bye(reason: reason.name)) == .bye(reason: reason.name))
+      for owner in [nil, "n1:5223"] {
+        let bye = DownLine.bye(reason: reason.name, owner: owner)
+        #expect(read(bye) == bye)
+      }
     }
     for line in [DownLine.error(reason: "a \"b\""), .unknown(type: "later")] {
       #expect(read(line) == line)
@@ -104,6 +107,7 @@ struct DownLineReadingTests {
     let table: [(String, DownLine?)] = [
       (#"{"type":"later","x":[{}]}"#, .unknown(type: "later")),
       (#"{"x":1,"type":"empty","y":null}"#, .empty),
+      (#"{"type":"bye","reason":"moved","owner":7}"#, .bye(reason: "moved")),
       (#"{"type":"bye","reason":"a\u00e9\n\ud83d\ude00\/\"\\"}"#, .bye(reason: "aé\n😀/\"\\")),
       (
         #"{"type":"hello"}"#,

@@ -36,6 +36,17 @@ struct DownLineTests {
       ),
       (
         .hello(
+          device: device, keepAlive: .minutes(15), time: Instant(milliseconds: 7),
+          owner: "10.0.0.2:5223"),
+        #"{"type":"hello","device":"\#(UniqueID.sample)","keepAliveSeconds":900,"time":7,"#
+          + #""version":"0.9.0","decisions":true,"owner":"10.0.0.2:5223"}"#
+      ),
+      (
+        .bye(reason: "moved", owner: "[::1]:5223"),
+        #"{"type":"bye","reason":"moved","owner":"[::1]:5223"}"#
+      ),
+      (
+        .hello(
           device: device, keepAlive: .minutes(15), time: Instant(milliseconds: 7), isVirtual: true),
         #"{"type":"hello","device":"\#(UniqueID.sample)","keepAliveSeconds":900,"time":7,"#
           + #""version":"0.9.0","clock":"virtual","decisions":true}"#

@@ -114,7 +114,7 @@ extension CrashPhone {
       acknowledged.insert(notification.uniqueID)
       let id = random.chance(90) ? notification.uniqueID : notification.apnsID
       try await stream.write(Self.line(.ack(id: id, outcome: random.chance(50) ? .newData : nil)))
-    case .bye(let reason):
+    case .bye(let reason, _):
       if !life.mayBreak { ledger.violated("bye to device \(number): \(reason)") }
     case .error(let reason):
       ledger.violated("error to device \(number): \(reason)")

@@ -27,7 +27,7 @@ import Testing
       """
     var configuration = PhoneDriver.Configuration(
       scenario: try Scenario(json: Array(scenario.utf8), file: "t.json"), seed: 1,
-      connect: connect,
+      connect: { _ in try await connect() },
       identify: { _, _, api in
         _ = try await api.register(topic: Self.app, environment: environment, of: identity)
         return identity

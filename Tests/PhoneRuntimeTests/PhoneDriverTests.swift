@@ -45,7 +45,7 @@ import Testing
       scenario
       ?? Scenario(phones: (0..<count).map { .init(name: "phone\($0)", topics: [Self.topic]) })
     var configuration = PhoneDriver.Configuration(
-      scenario: scenario, seed: 1, connect: { try await LoopbackRelay.connect(device) },
+      scenario: scenario, seed: 1, connect: { _ in try await LoopbackRelay.connect(device) },
       identify: identify ?? { phone, _, _ in identities[phone] }, tell: { story.add($0) },
       now: { Int64(Date().timeIntervalSince1970 * 1000) })
     configuration.phonesPerConnection = 2

@@ -313,6 +313,21 @@ import Testing
     #expect(quarantine.stripes.isEmpty && quarantine.add(3, at: now) == .seconds(1))
   }
 
+  /// Phones are led to whoever has their stripe, or will have it.
+  @Test func theAddressOfEachStripesOwnerIsKnown() {
+    var scene = Scene([
+      [(0, .live), (1, .leaving)], [(2, .live), (3, .loading)], [(4, .leaving)],
+    ])
+    for index in scene.reports.indices { scene.reports[index].device = "n\(index + 1):5223" }
+    scene.reports[2].offers = [.init(stripe: 5, run: 2)]
+    let view = scene.view(of: 1, stripes: 7)
+    #expect(view.owners() == ["", "", "n2:5223", "n2:5223", "", "n2:5223", ""])
+    let giving = view.owners(giving: .init(stripe: 1, run: 3))
+    #expect(giving == ["", "n3:5223", "n2:5223", "n2:5223", "", "n2:5223", ""])
+    #expect(
+      scene.view(of: 2, stripes: 7).owners() == ["n1:5223", "", "", "", "", "", ""])
+  }
+
   /// A key that cannot be read is somebody's, who has what nobody here knows.
   @Test func nobodyTakesAnythingBesideANodeThatCannotBeUnderstood() {
     let stranger = Membership.Key(

@@ -103,7 +103,7 @@ extension VirtualClockTests {
       #expect(try await late.value.last == "bye rewound")
       var last = ""
       for try await line in curl.lines {
-        if case .bye(let reason) = DownLine(line.span) { last = reason }
+        if case .bye(let reason, _) = DownLine(line.span) { last = reason }
       }
       #expect(last == "rewound")
       let connected = try await identities.asyncMap {

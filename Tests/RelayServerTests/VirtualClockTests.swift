@@ -74,7 +74,7 @@ import Testing
       for try await line in stream.lines {
         var answer: [UInt8] = []
         switch DownLine(line.span) {
-        case .hello(_, _, _, let isVirtual, _):
+        case .hello(_, _, _, let isVirtual, _, _):
           #expect(isVirtual)
           UpLine.barrier(number: 0, next: next).write(to: &answer)
         case .notification(let delivery):
@@ -84,7 +84,7 @@ import Testing
           words.append("keep-alive")
           if answersKeepAlives { UpLine.keepAlive.write(to: &answer) }
         case .barrier(let number, _): UpLine.barrier(number: number, next: next).write(to: &answer)
-        case .bye(let reason): words.append("bye " + reason)
+        case .bye(let reason, _): words.append("bye " + reason)
         case .checkpoint(.rewound): words.append("rewound")
         case .checkpoint: break
         case .empty: words.append("empty")

@@ -26,7 +26,7 @@ struct LoadCommand: AsyncParsableCommand {
 
   @Option(help: "Phones that listen.")
   var devices = 100
-  @Option(help: "Phones that share a connection.")
+  @Option(help: "Phones that share a connection, in a cluster one to each node that has some.")
   var share = 1000
   @Option(help: "Connections of providers.")
   var providers = 2
@@ -129,14 +129,18 @@ struct LoadCommand: AsyncParsableCommand {
         Task { await tally.delivered(broadcast.number, to: count, after: delay) }
       }
     }
-    let api = DeviceAPI(try await connection.connect(device: device, options: options))
+    let pool = LinkPool(phonesPerConnection: members.count) {
+      [connection, device, options] owner in
+      try await connection.connect(device: device, owner: owner, options: options)
+    }
     try await withThrowingTaskGroup(of: Void.self) { group in
-      for member in members {
+      for (number, member) in members.enumerated() {
         group.addTask {
           if let channel = broadcaster?.channel {
+            let api = DeviceAPI(try await pool.client(for: number))
             try await api.subscribe(topic, to: channel, of: member.identity)
           }
-          let stream = try await api.openStream(of: member.identity)
+          let stream = try await pool.openStream(for: number, of: member.identity)
           await tally.listens()
           try await LoadPhone(since: start, tally).listen(to: stream)
         }

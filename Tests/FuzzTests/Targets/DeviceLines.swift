@@ -86,11 +86,12 @@ enum DeviceLines {
       return
     }
     switch read {
-    case .hello(let device, _, _, _, _):
+    case .hello(let device, _, _, _, _, let owner):
       let expected = (members["device"] as? String).flatMap { DeviceID($0) }
       guard device == expected ?? DeviceID(UniqueID(high: 0, low: 0)) else {
         throw Finding("the device is \(String(describing: expected)), found \(device)")
       }
+      try compare(owner ?? "", members, "owner", optional: true)
     case .notification(let delivery):
       let notification = delivery.notification
       let topic = (members["topic"] as? String).flatMap { Topic($0) } ?? .vacant
@@ -105,8 +106,10 @@ enum DeviceLines {
     case .checkpoint(.saved): try compare("checkpoint", members, "type")
     case .checkpoint(.rewound): try compare("rewound", members, "type")
     case .checkpoint(.dropped): try compare("checkpoint-dropped", members, "type")
-    case .bye(let reason), .error(let reason):
+    case .bye(let reason, let owner):
       try compare(reason, members, "reason", optional: true)
+      try compare(owner ?? "", members, "owner", optional: true)
+    case .error(let reason): try compare(reason, members, "reason", optional: true)
     case .unknown(let type): try compare(type, members, "type")
     }
   }
