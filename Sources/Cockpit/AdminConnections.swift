@@ -2,6 +2,7 @@ import Hummingbird
 import HummingbirdCore
 import Logging
 import NIOCore
+import NIOHTTPTypes
 import Primitives
 import RelayCore
 import RelayServer
@@ -95,6 +96,48 @@ struct AdminChannel: ServerChildChannel {
   func handle(value: HTTP1Channel.Value, logger: Logger) async {
     await http.handle(value: value, logger: logger)
   }
+}
+
+/// Ends a connection whose request goes on behind its answer: the server would read it to its end,
+/// and it may have none.
+final class LateBodies: ChannelDuplexHandler, RemovableChannelHandler {
+  typealias InboundIn = HTTPRequestPart
+  typealias InboundOut = HTTPRequestPart
+  typealias OutboundIn = HTTPResponsePart
+  typealias OutboundOut = HTTPResponsePart
+
+  private var isReading = false
+  private var isAnswered = false
+  private var lateBytes = 0
+  private var end: Scheduled<Void>?
+  /// Beside its bytes, a part costs its frame and its way through the handlers.
+  private static let partBytes = 64
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    switch unwrapInboundIn(data) {
+    case .head: (isReading, isAnswered, lateBytes) = (true, false, 0)
+    case .body(let bytes):
+      if isAnswered { lateBytes += bytes.readableBytes + Self.partBytes }
+      if lateBytes > Limits.adminLateBytes { return context.close(promise: nil) }
+    case .end:
+      isReading = false
+      end?.cancel()
+    }
+    context.fireChannelRead(data)
+  }
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    if case .end = unwrapOutboundIn(data), isReading {
+      isAnswered = true
+      let channel = context.channel
+      end = context.eventLoop.scheduleTask(
+        in: .milliseconds(Limits.adminUnread.milliseconds)
+      ) { channel.close(promise: nil) }
+    }
+    context.write(data, promise: promise)
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) { end?.cancel() }
 }
 
 /// Ends a connection whose peer reads nothing of its answers.

@@ -84,7 +84,7 @@ struct PushRoutes {
     } catch {
       relay.refused(
         error, uniqueID, body: wish.draft.payload,
-        fields: Array(":path: /3/device/\(token)\n".utf8) + wish.fields)
+        fields: Array(":path: /3/device/\(PushWish.line(token))\n".utf8) + wish.fields)
       return answer(error, uniqueID, warnings)
     }
     let note = PushNote(warnings, traceParent: wish.traceParent)
@@ -115,6 +115,8 @@ struct PushRoutes {
   private func target(
     _ to: String, _ topic: String?
   ) async throws -> (token: String, topic: String?) {
+    // First: a phone chooses its own name, and may have enrolled with somebody's token for one.
+    if DeviceToken(hexadecimal: to) != nil { return (to, topic) }
     guard let device = try NamedDevices.device(to) else { return (to, topic) }
     guard let report = try await relay.report(of: device) else { throw DeviceRoutes.unknown }
     let apps = report.apps.filter { topic == nil || $0.topic.description == topic }
@@ -145,11 +147,13 @@ struct PushWish {
     if let topic, !lines.contains(where: { $0.name == FieldName.apnsTopic.wireName }) {
       lines.append((FieldName.apnsTopic.wireName, topic))
     }
-    let text = lines.map { field in
-      // A line feed would begin another field.
-      "\(field.name): \(String(field.value.map { $0.isNewline ? " " : $0 }))\n"
-    }
+    let text = lines.map { "\(Self.line($0.name)): \(Self.line($0.value))\n" }
     return Array(text.joined().utf8)
+  }
+
+  /// A line feed would begin another field.
+  fileprivate static func line(_ text: String) -> String {
+    String(text.map { $0.isNewline ? " " : $0 })
   }
 
   init(_ bytes: [UInt8]) throws {
@@ -162,7 +166,12 @@ struct PushWish {
       case "headers":
         let headers = try Self.members(
           of: value.bytes, orElse: .body("headers is an object", field: name))
-        draft.headers = try headers.map { ($0.lowercased(), try $1.field("headers.\($0)")) }
+        draft.headers = try headers.map { name, value in
+          guard !name.isEmpty, name.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x3A }) else {
+            throw Refusal.body("a header's name has no colon, blank or control", field: "headers")
+          }
+          return (name.lowercased(), try value.field("headers.\(name)"))
+        }
       default:
         throw Refusal.body(
           "there is no \(name): known are to, topic, headers and payload", field: name)

@@ -180,9 +180,20 @@ struct CurlCommand {
     return words.joined(separator: " ")
   }
 
-  /// For a shell (POSIX.1-2024, Shell Command Language, "Single-Quotes").
+  /// For a shell (POSIX.1-2024, Shell Command Language, "Single-Quotes", and "Dollar-Single-Quotes"
+  /// for what would do something to the terminal that shows it).
   private static func quoted(_ text: String) -> String {
-    "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
+    guard text == text.inOneLine else {
+      let bytes = text.utf8.map { byte in
+        let octal = String(byte, radix: 8)
+        return byte > 0x1F && byte < 0x7F && byte != UInt8(ascii: "'") && byte != UInt8(ascii: "\\")
+          ? String(UnicodeScalar(byte))
+          : "\\" + String(repeating: "0", count: 3 - octal.count) + octal
+      }
+      return "$'" + bytes.joined() + "'"
+    }
+    return "'"
+      + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
       + "'"
   }
 

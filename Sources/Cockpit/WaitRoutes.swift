@@ -85,7 +85,7 @@ struct WaitRoutes {
       finding = try await look(wish)
       if let met = met(finding, wish, since: start) { return met }
     }
-    // What is refused never becomes a push: no event tells of it.
+    // No event tells of a refusal: it never becomes a push.
     let pulse = wish.what == .refused ? await pulse(feed, id) : nil
     defer { pulse?.cancel() }
     for await _ in signals {

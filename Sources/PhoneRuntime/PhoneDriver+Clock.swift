@@ -93,7 +93,8 @@ extension PhoneDriver {
     simulation.nextWake == .max ? nil : Instant(milliseconds: simulation.nextWake)
   }
 
-  /// Confirms barriers once no transfer runs and the relay has been told all; reports the time of the next work when it changes.
+  /// Confirms barriers once no transfer runs and the relay has been told all; reports the time of
+  /// the next work when it changes.
   func answerBarriers() {
     guard let known = clock else { return }
     if known.told != simulation.nextWake,
@@ -108,7 +109,7 @@ extension PhoneDriver {
       return
     }
     for (phone, number) in known.barriers {
-      // What it has done may have been to lose its coverage.
+      // It may just have lost its coverage.
       (phones[phone].lines ?? phones[phone].unheard)?
         .yield(.init(.barrier(number: number, next: nextMoment)))
     }

@@ -96,6 +96,7 @@ package actor PhoneDriver {
   /// Phones that changed since they were last saved.
   var unsaved: Set<Int> = []
   private static let savePauseMilliseconds: Int64 = 1000
+  private static let farewell = Duration.seconds(5)
   private static let urgent: Set<TraceKind> = [
     .transferQueued, .transferEnded, .terminated, .changed, .document, .waits, .activity,
     .activityToken,
@@ -292,7 +293,13 @@ package actor PhoneDriver {
       phone.orders.task?.cancel()
       if let lines = phone.lines { lines.finish() } else { phone.task?.cancel() }
     }
+    // A link with a long latency would hold its last lines back for as long.
+    let limit = Task {
+      try await Task.sleep(for: Self.farewell)
+      for task in tasks { task.cancel() }
+    }
     for task in tasks { await task.value }
+    limit.cancel()
     // They had time while the streams ended.
     handover?.bodies.finish()
     handover?.task.cancel()

@@ -1,4 +1,5 @@
 import DequeModule
+import NIOCore
 import RelayCore
 import Transport
 
@@ -34,7 +35,13 @@ struct ConnectionTable {
   }
 
   mutating func add(_ connection: ProxyHandler) -> ConnectionNumber? {
-    guard proxied.count < Limits.proxyStrangers else { return nil }
+    // The oldest goes: whoever holds all places with half a head would keep everybody out.
+    if proxied.count >= Limits.proxyStrangers,
+      let oldest = proxied.min(by: { $0.key.value < $1.key.value })
+    {
+      proxied.removeValue(forKey: oldest.key)
+      oldest.value.context?.close(promise: nil)
+    }
     let number = nextNumber()
     if let number { proxied[number] = connection }
     return number

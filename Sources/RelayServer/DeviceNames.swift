@@ -1,4 +1,5 @@
 import NIOCore
+import Primitives
 package import RelayCore
 import RelayStore
 import Synchronization
@@ -9,14 +10,15 @@ import Synchronization
 package final class DeviceNames: Sendable {
   private let names = Mutex<[DeviceID: String]>([:])
 
-  /// An id of a device is no name: it would stand for another one.
+  /// An id or a token is no name: it would stand for another device. Nor is a text that does
+  /// something to a terminal.
   package static func isUsable(_ name: String) -> Bool {
     Limits.deviceNameBytes.contains(name.utf8.count) && DeviceID(name) == nil
-      && name.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+      && DeviceToken(hexadecimal: name) == nil && name == name.inOneLine
   }
 
   /// For refusals.
-  package static let words = "a name has 1 to 64 bytes without control characters, and is no UUID"
+  package static let words = "a name has 1 to 64 bytes without control characters, and is no UUID or token"
 
   package subscript(device: DeviceID) -> String? { names.withLock { $0[device] } }
 

@@ -82,7 +82,7 @@ package struct RefusedRequest: Sendable {
     case .credentials(let error): error.explanation
     case .fault(let name): "the fault \(name) was asked for"
     case .frame(let error): error.row.text
-    case .tokenOf(let service): "the device token is of the \(service.rawValue) service, not of this"
+    case .tokenOf(let service): "the device token is of the service \(service.rawValue)"
     case .asTheReason: rejection.row.text
     case .told(let text): text
     }

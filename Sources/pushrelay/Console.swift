@@ -7,12 +7,23 @@ import SystemPackage
 /// Standard output and standard error, unbuffered: a line is there at once, also in a pipe.
 enum Console {
   static func say(_ line: String) {
-    write(Array((line + "\n").utf8), to: .standardOutput)
+    write(Array((harmless(line) + "\n").utf8), to: .standardOutput)
+  }
+
+  /// With colours of our own; all that is not ours is in one line already.
+  static func say(styled text: String) {
+    write(Array((text + "\n").utf8), to: .standardOutput)
+  }
+
+  /// Names, payloads and reasons come from phones and providers.
+  private static func harmless(_ text: String) -> String {
+    text.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).inOneLine }
+      .joined(separator: "\n")
   }
 
   /// Writes a line of results; false if the reader has gone.
   static func tell(_ line: String) -> Bool {
-    write(Array((line + "\n").utf8), to: .standardOutput)
+    write(Array((harmless(line) + "\n").utf8), to: .standardOutput)
   }
 
   static func say(bytes: [UInt8]) {
@@ -21,7 +32,7 @@ enum Console {
 
   /// Writes a line to standard error.
   static func log(_ line: String) {
-    write(Array((line + "\n").utf8), to: .standardError)
+    write(Array((harmless(line) + "\n").utf8), to: .standardError)
   }
 
   static func say(object value: JSONObject) throws {
@@ -43,6 +54,7 @@ enum Console {
   /// cut at the edge in a list, and whole in the two columns that are about one thing, or if
   /// `isWhole`: what is written there is what one asked for.
   static func say(table rows: [[String]], isWhole: Bool = false) {
+    let rows = rows.map { $0.map(\.inOneLine) }
     var widths: [Int] = []
     for row in rows {
       for (column, cell) in row.enumerated() {

@@ -102,7 +102,7 @@ struct SimulateCommand: AsyncParsableCommand {
       let simulation = result.simulation
       let lines = verbose ? simulation.trace() : simulation.timelineLines
       Console.say(
-        Highlight.isOn
+        styled: Highlight.isOn
           ? simulation.text(of: lines, styled: Highlight.text) : simulation.text(of: lines))
     }
     for verdict in result.verdicts {

@@ -36,7 +36,16 @@ import Testing
     #expect(throws: rejection) { try notification(body) }
   }
 
-  @Test(arguments: ["", "[]", "{", #"{"to":"x","extra":1}"#, #"{"headers":3}"#])
+  /// A field of its own in the journal of requests would be what nobody has sent.
+  @Test func noTextMakesAFieldOfItsOwn() throws {
+    let wish = try PushWish(Array(#"{"to":"x","headers":{"a":"b\nc: d"}}"#.utf8))
+    #expect(String(decoding: wish.fields, as: UTF8.self) == "a: b c: d\n")
+  }
+
+  @Test(arguments: [
+    "", "[]", "{", #"{"to":"x","extra":1}"#, #"{"headers":3}"#, #"{"headers":{":path":"/evil"}}"#,
+    #"{"headers":{"a\nb":"c"}}"#, #"{"headers":{"":"c"}}"#,
+  ])
   func whatIsNoPushIsRefused(body: String) {
     #expect(throws: Refusal.self) { try PushWish(Array(body.utf8)) }
   }

@@ -15,6 +15,8 @@ import Testing
     (String(repeating: "a", count: 64), true), (String(repeating: "a", count: 65), false),
     (String(repeating: "ä", count: 33), false), ("a\nb", false), ("a\u{7F}", false),
     ("0f69eac7-082f-85ce-8000-000000000001", false),
+    (String(repeating: "ab", count: 32), false), (String(repeating: "AB", count: 32), false),
+    ("cafe", false), ("caf", true), ("a\u{9B}2J", false), ("a\u{202E}b", false),
   ])
   func whichNamesThereMayBe(name: String, isUsable: Bool) {
     #expect(DeviceNames.isUsable(name) == isUsable)
