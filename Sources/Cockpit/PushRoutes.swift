@@ -151,6 +151,10 @@ struct PushWish {
     return Array(text.joined().utf8)
   }
 
+  /// Of a field's name (RFC 9110, section 5.6.2).
+  private static let nameCharacters = Set(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~")
+
   /// A line feed would begin another field.
   fileprivate static func line(_ text: String) -> String {
     String(text.map { $0.isNewline ? " " : $0 })
@@ -167,8 +171,8 @@ struct PushWish {
         let headers = try Self.members(
           of: value.bytes, orElse: .body("headers is an object", field: name))
         draft.headers = try headers.map { name, value in
-          guard !name.isEmpty, name.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x3A }) else {
-            throw Refusal.body("a header's name has no colon, blank or control", field: "headers")
+          guard !name.isEmpty, name.allSatisfy(Self.nameCharacters.contains) else {
+            throw Refusal.body("headers: '\(name.inOneLine)' is no header's name", field: "headers")
           }
           return (name.lowercased(), try value.field("headers.\(name)"))
         }

@@ -35,7 +35,7 @@ struct ConnectionTable {
   }
 
   mutating func add(_ connection: ProxyHandler) -> ConnectionNumber? {
-    // The oldest goes: whoever holds all places with half a head would keep everybody out.
+    // The oldest goes: half a head in each place would keep everybody out.
     if proxied.count >= Limits.proxyStrangers,
       let oldest = proxied.min(by: { $0.key.value < $1.key.value })
     {

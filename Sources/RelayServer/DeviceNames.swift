@@ -18,7 +18,8 @@ package final class DeviceNames: Sendable {
   }
 
   /// For refusals.
-  package static let words = "a name has 1 to 64 bytes without control characters, and is no UUID or token"
+  package static let words =
+    "a name has 1 to 64 bytes without control characters, and is no UUID or token"
 
   package subscript(device: DeviceID) -> String? { names.withLock { $0[device] } }
 

@@ -61,6 +61,7 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var store = Store.sqlite
   package var linger = Interval.milliseconds(2)
   package var logNotifications = 100_000
+  /// With a virtual clock one loop keeps the order of what happens at one moment.
   package var threads = 1
   /// Bytes of provider requests that are kept as they were sent; 0 keeps none.
   package var keepRequests = 16 << 20
@@ -271,7 +272,6 @@ package struct RelayConfiguration: Equatable, Sendable {
     shutdownTimeout = try reader.seconds("shutdownTimeout", shutdownTimeout)
     logLevel = try reader.text("logLevel", logLevel)
     clock = try reader.choice("clock", clock)
-    // One loop keeps the order of what happens at one moment.
     threads = try reader.number("threads", clock == .virtual ? 1 : cores, 1...256)
     at = try reader.moment("at")
     tokenClock = try reader.choice("tokenClock", tokenClock)

@@ -57,7 +57,7 @@ import Testing
     loop.run()
     var turns = 0
     while !runners[1].broadcasts.isEmpty {
-      loop.advanceTime(by: .microseconds(50))
+      loop.advanceTime(by: .microseconds(Limits.broadcastPauseMicroseconds))
       turns += 1
       #expect(turns < 20)
     }

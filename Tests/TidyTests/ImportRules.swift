@@ -103,7 +103,7 @@ let importRules: [ImportRule] = [
       "RelayRecording", "RelayRequests", "RelayServer", "RelaySetup",
     ],
     others: nio.union(toolchain).union(observability).union(lifecycle).union([
-      "Hummingbird", "HummingbirdCore", "HTTPTypes",
+      "Hummingbird", "HummingbirdCore", "HTTPTypes", "NIOHTTPTypes",
     ])),
   // Phones in real time, NIOHTTP1 for their transfers. Never RelayServer: it is the other end of
   // the wire.
