@@ -49,7 +49,7 @@ extension NotificationLife {
       let seconds = Double((last.at - life.steps[0].at).milliseconds) / 1000
       let delivered = "Delivered \(seconds) s after it was accepted"
       if case .outcome(.notShown(let reason))? = life.steps.last?.step {
-        return "\(delivered); the phone, not the relay, did not show it: \(reason)."
+        return "\(delivered); the phone, not the relay, did not show it: \(reason.inOneLine)."
       }
       guard case .decided(.waits(let limit, let until))? = life.steps.last?.step else {
         return "\(delivered)."

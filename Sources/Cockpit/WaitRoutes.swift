@@ -295,8 +295,11 @@ struct WaitRoutes {
       finding.isHopeless
       ? ("NeverAgain", "it cannot come true any more") : ("NotYet", nothing(wish, finding))
     let count = finding.events.count + finding.refusals.count
-    let counted = count > 0 ? "it has happened \(count) of \(wish.count) times" : nil
-    var refusal = Refusal.conflict(reason, counted ?? nearest.first?.sentence ?? message)
+    var refusal = Refusal.conflict(reason, nearest.first?.sentence ?? message)
+    if count > 0 {
+      let times = "t has happened \(count) of \(wish.count) times"
+      refusal.message = nearest.first?.sentence.map { "\($0) I\(times)." } ?? "i\(times)"
+    }
     refusal.nearest = nearest
     if let request = finding.nearest, let match = try await match(wish),
       let difference = Self.difference(match, request)

@@ -156,7 +156,7 @@ extension LineMembers {
     let isShowing = word.says("notShown")
     guard isShowing || word.says("notLaunched") else { throw .unknownValue(key: "outcome") }
     let reason = member("reason", line).map {
-      line.extracting($0.text).unescapedText(limitBytes: 200).inOneLine
+      line.extracting($0.text).unescapedText(limitBytes: 200)
     }
     return isShowing
       ? .notShown(reason: reason ?? "unknown") : .notLaunched(reason: reason ?? "unknown")

@@ -135,9 +135,9 @@ extension DeliveryOutcome: CustomStringConvertible {
     case .newData: "newData"
     case .noData: "noData"
     case .failed: "failed"
-    case .notLaunched(let reason): "not launched: \(reason)"
+    case .notLaunched(let reason): "not launched: \(reason.inOneLine)"
     case .shown: "shown"
-    case .notShown(let reason): "not shown: \(reason)"
+    case .notShown(let reason): "not shown: \(reason.inOneLine)"
     case .later: "later"
     }
   }

@@ -69,7 +69,8 @@ package struct RequestMatch: Sendable {
       guard condition.difference(in: tree) != nil else { return sum }
       return sum + (tree.flatMap(condition.path.find) == nil ? 3 : 2)
     }
-    return 2 * differencesOfHead(of: request).count + inPayload
+    let isAnother = id.map { request.uniqueID != $0 && request.apnsID != $0 } ?? false
+    return 2 * differencesOfHead(of: request).count + inPayload + (isAnother ? 1000 : 0)
       + (isRefused && !mayBeRefused ? 2 : 0)
   }
 }

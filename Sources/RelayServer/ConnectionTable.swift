@@ -1,5 +1,4 @@
 import DequeModule
-import NIOCore
 import RelayCore
 import Transport
 
@@ -34,14 +33,13 @@ struct ConnectionTable {
     return number
   }
 
+  /// The oldest goes when all places are taken: half a head in each would keep everybody out.
+  var crowdedOut: ProxyHandler? {
+    guard proxied.count >= Limits.proxyStrangers else { return nil }
+    return proxied.min { $0.key.value < $1.key.value }?.value
+  }
+
   mutating func add(_ connection: ProxyHandler) -> ConnectionNumber? {
-    // The oldest goes: half a head in each place would keep everybody out.
-    if proxied.count >= Limits.proxyStrangers,
-      let oldest = proxied.min(by: { $0.key.value < $1.key.value })
-    {
-      proxied.removeValue(forKey: oldest.key)
-      oldest.value.context?.close(promise: nil)
-    }
     let number = nextNumber()
     if let number { proxied[number] = connection }
     return number

@@ -39,6 +39,7 @@ final class ProxyHandler: SocketHandler, RemovableChannelHandler {
   }
 
   func channelActive(context: ChannelHandlerContext) {
+    runner.connections.crowdedOut?.makeRoom()
     number = runner.connections.add(self)
     if number == nil { context.close(promise: nil) }
   }
@@ -59,6 +60,14 @@ final class ProxyHandler: SocketHandler, RemovableChannelHandler {
   func channelInactive(context: ChannelHandlerContext) {
     phase = .closed
     leave()
+  }
+
+  /// Leaves its place to another.
+  func makeRoom() {
+    let context = context
+    phase = .closed
+    leave()
+    context?.close(promise: nil)
   }
 
   func sweep(at now: Instant) {

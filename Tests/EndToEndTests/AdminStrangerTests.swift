@@ -37,7 +37,8 @@ import Testing
       let taken = try await admin("POST", "/v1/devices", #"{"name":"\#(token)"}"#)
       #expect(taken.status == 400, "\(taken)")
       let pushed = try await admin(
-        "POST", "/v1/push", #"{"to":"\#(token)","payload":{"aps":{"alert":"x"}}}"#)
+        "POST", "/v1/push",
+        #"{"to":"\#(token)","topic":"\#(Phone.topic)","payload":{"aps":{"alert":"x"}}}"#)
       let id = pushed.json["uniqueId"] as? String ?? ""
       let life = try await admin("GET", "/v1/notifications/\(id)")
       #expect(life.body.contains(phone.id), "\(life)")

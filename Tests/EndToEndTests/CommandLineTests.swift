@@ -205,7 +205,7 @@ import Testing
       let refused = try await relay.command("wait", "nothing")
       let known = try #require(refused.errors.split(separator: "what is one of ").last)
       let words = known.split(whereSeparator: { !$0.isLetter })
-      #expect(words.count == 13)
+      #expect(words.count == 14)
       for word in words { #expect(help.contains(word), "\(word)") }
     }
   }
