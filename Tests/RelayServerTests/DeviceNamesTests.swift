@@ -12,7 +12,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct DeviceNamesTests {
   @Test(arguments: [
     ("anna", true), ("Annas Telefon", true), ("安娜", true), ("", false),
-    (String(repeating: "a", count: 64), true), (String(repeating: "a", count: 65), false),
+    (String(repeating: "x", count: 64), true), (String(repeating: "x", count: 65), false),
     (String(repeating: "ä", count: 33), false), ("a\nb", false), ("a\u{7F}", false),
     ("0f69eac7-082f-85ce-8000-000000000001", false),
     (String(repeating: "ab", count: 32), false), (String(repeating: "AB", count: 32), false),
