@@ -182,8 +182,12 @@ struct CurlCommand {
 
   /// For a shell (POSIX.1-2024, Shell Command Language, "Single-Quotes", and "Dollar-Single-Quotes"
   /// for what would do something to the terminal that shows it).
-  private static func quoted(_ text: String) -> String {
-    guard text == text.inOneLine else {
+  static func quoted(_ text: String) -> String {
+    // Lines stay lines: not every shell knows the other quotes.
+    let isHarmless = text.unicodeScalars.allSatisfy {
+      $0 == "\n" || $0 == "\t" || String($0).inOneLine == String($0)
+    }
+    guard isHarmless else {
       let bytes = text.utf8.map { byte in
         let octal = String(byte, radix: 8)
         return byte > 0x1F && byte < 0x7F && byte != UInt8(ascii: "'") && byte != UInt8(ascii: "\\")

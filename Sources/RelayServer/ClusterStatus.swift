@@ -21,7 +21,7 @@ package struct ClusterStatus: Codable, Equatable, Sendable {
     /// Records that wait for the engine, and the age of the oldest.
     package var waiting: Int?
     package var waitingSeconds: Double?
-    /// As in `NodeDetails`; nil when it does not tell.
+    /// As in `NodeStanding`; nil when it does not tell.
     package var settings: [String]?
     package var roomPercent: Int?
     package var snapshotPercent: Int?
@@ -100,15 +100,13 @@ package struct ClusterStatus: Codable, Equatable, Sendable {
     (all - stripe + stripeCount - 1) / max(1, stripeCount)
   }
 
-  mutating func add(_ standing: NodeStanding?, _ details: NodeDetails?, of number: UInt16) {
-    guard let index = nodes.firstIndex(where: { $0.number == number }) else { return }
-    if let standing {
-      nodes[index].leaseSeconds = Double(standing.leaseLeft.milliseconds) / 1000
-      nodes[index].waiting = standing.waitingEntries
-      nodes[index].waitingSeconds = Double(standing.waitingAge.milliseconds) / 1000
-    }
-    nodes[index].settings = details?.settings
-    nodes[index].roomPercent = details?.roomPercent
-    nodes[index].snapshotPercent = details?.snapshotPercent
+  mutating func add(_ standing: NodeStanding?, of number: UInt16) {
+    guard let standing, let index = nodes.firstIndex(where: { $0.number == number }) else { return }
+    nodes[index].leaseSeconds = Double(standing.leaseLeft.milliseconds) / 1000
+    nodes[index].waiting = standing.waitingEntries
+    nodes[index].waitingSeconds = Double(standing.waitingAge.milliseconds) / 1000
+    nodes[index].settings = standing.settings
+    nodes[index].roomPercent = standing.roomPercent
+    nodes[index].snapshotPercent = standing.snapshotPercent
   }
 }

@@ -294,7 +294,7 @@ final class Inbox: Sendable {
     var director: ClusterDirector?
   }
 
-  /// `NodeDetails.settings` of this node.
+  /// `NodeStanding.settings` of this node.
   let settings: [String]
   private let running = Mutex<Running?>(nil)
   private let isJournalFailing = Atomic(false)

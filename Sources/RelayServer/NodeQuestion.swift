@@ -66,7 +66,7 @@ enum NodeQuestions {
   private static let all: [any AnsweredQuestion] = [
     report, credential, administer, devices, app, changes, reset, heads, steps, note, refusals,
     counters, feed, reports, standing, requests, forgetRequests, order,
-    channels, details, feedFrom,
+    channels, feedFrom,
   ]
 
   // 1, 4 and 14 were the same with reports of fewer fields.
@@ -183,9 +183,8 @@ enum NodeQuestions {
     }
   }
 
-  static let standing = NodeQuestion(15) { (node, _: Nothing) in node.inbox.standing }
-
-  static let details = NodeQuestion(24) { (node, _: Nothing) in node.inbox.details }
+  // 15 was the same with fewer fields.
+  static let standing = NodeQuestion(24) { (node, _: Nothing) in node.inbox.standing }
 }
 
 struct Pair<First: BinaryCodable & Sendable, Second: BinaryCodable & Sendable>: Composite {

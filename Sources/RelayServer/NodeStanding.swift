@@ -11,14 +11,6 @@ package struct NodeStanding: Hashable, Sendable {
   package var waitingEntries: Int
   /// The age of the oldest of them.
   package var waitingAge: Interval
-}
-
-extension NodeStanding: Composite {
-  package static let fields = Fields(Self.init, \.leaseLeft, \.waitingEntries, \.waitingAge)
-}
-
-/// More of what only the node itself knows; nodes before 2026-11-26 do not tell it.
-package struct NodeDetails: Hashable, Sendable {
   /// `key=value` of what all nodes should have alike (`RelayConfiguration.alike`).
   package var settings: [String]
   /// Of its fullest stripe's room, in percent; nil in a stream without a bound.
@@ -27,9 +19,10 @@ package struct NodeDetails: Hashable, Sendable {
   package var snapshotPercent: Int
 }
 
-extension NodeDetails: Composite {
+extension NodeStanding: Composite {
   package static let fields = Fields(
-    Self.init, \.settings, \.roomPercent, \.snapshotPercent)
+    Self.init, \.leaseLeft, \.waitingEntries, \.waitingAge, \.settings, \.roomPercent,
+    \.snapshotPercent)
 }
 
 extension Interval {
@@ -128,17 +121,11 @@ extension Inbox {
   var standing: NodeStanding? {
     guard let cluster = journal as? ClusterJournal else { return nil }
     let lags = cluster.lags.values
+    func percent(_ share: Double) -> Int { Int((share * 100).rounded(.up)) }
     return NodeStanding(
       leaseLeft: cluster.port.leaseLeft, waitingEntries: lags.reduce(0) { $0 + $1.entries },
-      waitingAge: lags.map(\.age).max() ?? .milliseconds(0))
-  }
-
-  /// nil for a relay on its own.
-  var details: NodeDetails? {
-    guard let lags = (journal as? ClusterJournal)?.lags.values else { return nil }
-    func percent(_ share: Double) -> Int { Int((share * 100).rounded(.up)) }
-    return NodeDetails(
-      settings: settings, roomPercent: lags.compactMap(\.roomUsed).max().map(percent),
+      waitingAge: lags.map(\.age).max() ?? .milliseconds(0), settings: settings,
+      roomPercent: lags.compactMap(\.roomUsed).max().map(percent),
       snapshotPercent: percent(lags.map(\.snapshotAge).max() ?? 0))
   }
 }

@@ -53,18 +53,13 @@ extension Relay {
   /// `clusterStatus` with what each answering node reports about itself.
   package func clusterStatusOfAll() async -> ClusterStatus? {
     guard var status = await clusterStatus() else { return nil }
-    typealias Told = (node: UInt16, standing: NodeStanding?, details: NodeDetails?)
-    status.add(inbox.standing, inbox.details, of: inbox.ownNumber)
+    status.add(inbox.standing, of: inbox.ownNumber)
     let others = await inbox.others
-    await withTaskGroup(of: Told.self) { [inbox] group in
+    await withTaskGroup(of: (UInt16, NodeStanding?).self) { [inbox] group in
       for number in others.keys {
-        group.addTask {
-          async let standing = inbox.ask(number, NodeQuestions.standing, Nothing())
-          async let details = inbox.ask(number, NodeQuestions.details, Nothing())
-          return await (number, standing, details)
-        }
+        group.addTask { (number, await inbox.ask(number, NodeQuestions.standing, Nothing())) }
       }
-      for await told in group { status.add(told.standing, told.details, of: told.node) }
+      for await (number, standing) in group { status.add(standing, of: number) }
     }
     return status
   }

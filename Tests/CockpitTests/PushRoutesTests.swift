@@ -36,6 +36,16 @@ import Testing
     #expect(throws: rejection) { try notification(body) }
   }
 
+  /// Pasted, each is the text again; shown, none does anything to the terminal.
+  @Test(arguments: [
+    ("a b", "'a b'"), ("it's", "'it'\\''s'"), ("a\n\tb", "'a\n\tb'"), ("Zoë 🍜", "'Zoë 🍜'"),
+    ("\u{1B}[2J", "$'\\033[2J'"), ("a\r\nb'\\", "$'a\\015\\012b\\047\\134'"),
+    ("\u{9B}", "$'\\302\\233'"), ("a\u{2028}", "$'a\\342\\200\\250'"),
+  ])
+  func aShellHasEachText(text: String, quoted: String) {
+    #expect(CurlCommand.quoted(text) == quoted)
+  }
+
   /// A field of its own in the journal of requests would be what nobody has sent.
   @Test func noTextMakesAFieldOfItsOwn() throws {
     let wish = try PushWish(Array(#"{"to":"x","headers":{"a":"b\nc: d"}}"#.utf8))
