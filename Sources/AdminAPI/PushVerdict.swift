@@ -31,6 +31,8 @@ package struct PushVerdict: Codable, Sendable {
 package struct PushDraft {
   package var headers: [(name: String, value: String)] = []
   package var payload: [UInt8] = []
+  /// The service that is asked; nil for both.
+  package var service: ProviderEnvironment?
 
   package init() {}
 
@@ -40,6 +42,7 @@ package struct PushDraft {
     _ warnings: inout CaseSet<PayloadWarning>
   ) throws(Rejection) -> Notification {
     var head = ProviderRequestHead()
+    head.environment = service
     var recentTopic: Topic?
     func add(_ field: FieldName, _ value: String) {
       let bytes = Array(value.utf8)

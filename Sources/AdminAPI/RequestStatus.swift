@@ -2,7 +2,7 @@ import Primitives
 import RelayCore
 package import RelayRequests
 
-/// A provider's request as it was sent, with its answer: in `GET /v1/requests`. Times are UNIX
+/// A provider's request as it was sent, a push, a broadcast or one about channels, with its answer: in `GET /v1/requests`. Times are UNIX
 /// milliseconds.
 package struct RequestStatus: Codable, Equatable, Sendable {
   package struct Header: Codable, Equatable, Sendable {
@@ -15,7 +15,7 @@ package struct RequestStatus: Codable, Equatable, Sendable {
   package struct Connection: Codable, Equatable, Sendable {
     /// The client's address and port; empty for the admin API.
     package var peer: String
-    /// `provider`, `binary` or `admin`.
+    /// `provider`, `binary`, `admin` or `channels`.
     package var listener: String
     /// `tls`, `plaintext` or `admin`.
     package var security: String
@@ -91,10 +91,11 @@ package struct RequestStatus: Codable, Equatable, Sendable {
     warnings = request.warnings.members.map(PushVerdict.Warning.init)
     connection = Connection(request)
     if let answer = request.answer {
-      status = answer.answer.status
-      reason = answer.answer.rejection?.reason
-      message = answer.answer.rejection?.row.text
-      if answer.answer.rejection == .badDeviceToken, let service = request.token?.environment {
+      status = answer.status
+      (reason, message) = (answer.refusal?.reason, answer.refusal?.text)
+      if answer.outcome == .push(.rejected(.badDeviceToken)),
+        let service = request.token?.environment
+      {
         message? += "; it is made as those of the \(service.rawValue) service are"
       }
       milliseconds = answer.after.milliseconds
@@ -112,7 +113,7 @@ extension RequestStatus.Connection {
     security =
       switch source.listener {
       case .admin: "admin"
-      case .provider, .binary: source.isEncrypted ? "tls" : "plaintext"
+      case .provider, .binary, .channels: source.isEncrypted ? "tls" : "plaintext"
       }
     switch source.proof {
     case .none: break

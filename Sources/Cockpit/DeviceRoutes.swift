@@ -52,6 +52,7 @@ struct DeviceRoutes {
       return Response(status: .noContent)
     }
     router.get("/v1/channels") { request, _ in
+      try request.allow("app", "limit")
       let app = try request.parameter("app").map { text in
         guard let topic = Topic(text) else {
           throw Refusal.body("app is not the bundle id of an app", field: "app")
@@ -122,6 +123,7 @@ struct DeviceRoutes {
     "UnknownDevice", "no device has this id; GET /v1/devices lists all")
 
   private func page(_ request: Request) async throws -> Lacking<DeviceList> {
+    try request.allow("search", "after", "limit")
     let place = try request.parameter("after").map { try Relay.DevicePlace(cursor: $0) }
     let page = await relay.devices(
       matching: request.parameter("search") ?? "", after: place, limit: try request.limit())

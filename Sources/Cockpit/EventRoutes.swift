@@ -26,6 +26,7 @@ struct EventRoutes {
   func add(to router: Router<AdminContext>) {
     router.get("/v1/events") { request, _ in
       guard let feed = await relay.feeds.feed() else { throw Refusal.notReady }
+      try request.allow("device", "since")
       let start = try await start(request, feed)
       let isLines = request.headers[.accept]?.contains("application/x-ndjson") ?? false
       let device = try Refusal.device(request.parameter("device"))

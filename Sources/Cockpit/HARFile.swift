@@ -74,7 +74,8 @@ struct HARFile: Encodable {
     let left = redacted.isEmpty ? "" : "; redacted: \(redacted.joined(separator: ", "))"
     log = Log(
       creator: Creator(version: version), entries: requests.map { Entry($0.request, $0.url) },
-      comment: "Pushes as they were sent, with payloads and device tokens, without provider tokens"
+      comment:
+        "Requests as they were sent, with payloads and device tokens, without provider tokens"
         + left)
   }
 }
@@ -90,10 +91,10 @@ extension HARFile.Entry {
       postData: HARFile.Body(
         mimeType: "application/json", text: String(decoding: sent.body, as: UTF8.self)),
       bodySize: sent.bodyBytes ?? -1)
-    let reason = sent.answer?.answer.rejection?.reason
+    let reason = sent.answer?.refusal?.reason
     let text = reason.map { #"{"reason":"\#($0)"}"# } ?? ""
     response = HARFile.Answered(
-      status: sent.answer?.answer.status ?? 0,
+      status: sent.answer?.status ?? 0,
       headers: [HARFile.Pair(name: "apns-unique-id", value: sent.uniqueID.description)],
       content: HARFile.Body(mimeType: "application/json", text: text, size: text.utf8.count),
       bodySize: text.utf8.count)

@@ -14,6 +14,7 @@ struct NotificationRoutes {
       try Response(json: try await body(named: context.parameters.get("id") ?? ""))
     }
     router.get("/v1/refusals") { request, _ in
+      try request.allow("since", "limit")
       let since = try request.parameter("since").map(epoch.moment)
       let limit = try request.limit()
       let cursor = epoch.listCursor(relay.now)
@@ -82,6 +83,7 @@ struct NotificationRoutes {
   }
 
   private func page(_ request: Request) async throws -> Lacking<NotificationList> {
+    try request.allow("state", "topic", "device", "token", "kind", "since", "limit")
     var filter = Relay.LifeFilter()
     let limit = try request.limit()
     filter.device = try Refusal.device(request.parameter("device"))

@@ -37,6 +37,7 @@ struct RecordingRoutes {
 
   /// A device at a past moment, from the running recording.
   private func state(_ request: Request) async throws -> Response {
+    try request.allow("at", "device")
     guard let text = request.parameter("at"), let at = Int64(text) else {
       throw Refusal.body("at is a moment in UNIX milliseconds", field: "at")
     }

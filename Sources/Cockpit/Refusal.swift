@@ -3,6 +3,7 @@ import HTTPTypes
 import Hummingbird
 import HummingbirdCore
 import NIOCore
+import Primitives
 import RelayCore
 import RelayServer
 import Synchronization
@@ -192,6 +193,18 @@ extension Request {
     // clients' libraries write queries so.
     let plain = URI("/?" + (uri.query ?? "").replacing("+", with: "%20"))
     return plain.queryParameters[values: Substring(name)].map(String.init).filter { !$0.isEmpty }
+  }
+
+  /// Refuses query parameters that nobody looks at: with a name misspelt, a filter would hold for
+  /// all.
+  func allow(_ names: String...) throws(Refusal) {
+    for (key, _) in uri.queryParameters {
+      let name = String(key)
+      guard !names.contains(name) else { continue }
+      throw .body(
+        "there is no parameter \(name.inOneLine): known are \(names.joined(separator: ", "))",
+        field: name)
+    }
   }
 
   /// `limit`, from 1 to 500.

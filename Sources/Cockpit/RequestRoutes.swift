@@ -67,6 +67,8 @@ struct RequestRoutes {
   /// The requests that the query's parameters mean.
   private func match(_ request: Request) async throws -> RequestMatch {
     guard relay.keepsRequests else { throw Self.notKept }
+    try request.allow(
+      "topic", "token", "device", "status", "reason", "pushType", "payload", "since", "limit")
     var match = RequestMatch()
     match.topic = request.parameter("topic")
     match.pushType = request.parameter("pushType")
@@ -119,20 +121,29 @@ struct RequestRoutes {
   private func status(of request: SentRequest) -> RequestStatus {
     var status = Self.status(of: request, relay)
     guard request.isWhole else { return status }
-    status.curl = CurlCommand(configuration, provider: provider).text(of: request)
+    status.curl = CurlCommand(configuration, provider: address(for: request)).text(of: request)
     return status
   }
 
-  /// Where providers reach this relay.
-  private var provider: String {
-    var endpoint = relay.addresses?.provider ?? configuration.provider
+  /// Where providers reach this relay for such a request.
+  private func address(for request: SentRequest) -> String {
+    let addresses = relay.addresses
+    let service = request.source.service
+    let own: RelayConfiguration.Endpoint? =
+      switch request.source.listener {
+      case .channels: service.flatMap { addresses?.environmentChannels[$0] } ?? addresses?.channels
+      case .provider: service.flatMap { addresses?.environments[$0] }
+      case .binary, .admin: nil
+      }
+    var endpoint = own ?? addresses?.provider ?? configuration.provider
     if endpoint.isWildcard { endpoint.host = "localhost" }
     return endpoint.description
   }
 
   private func url(of request: SentRequest) -> String {
     let scheme = configuration.plaintext ? "http" : "https"
-    return "\(scheme)://\(request.header(":authority") ?? provider)\(request.path ?? "/")"
+    return
+      "\(scheme)://\(request.header(":authority") ?? address(for: request))\(request.path ?? "/")"
   }
 }
 
@@ -170,11 +181,17 @@ struct CurlCommand {
         "\"authorization: bearer $(\(command) jwt --state \(Self.quoted(state))\(topic))\"",
       ]
     }
+    // A name of Apple's says which service is meant.
+    if let host = request.header(":authority"), ProviderEnvironment(host: host.utf8) != nil {
+      words += ["--header", Self.quoted("host: \(host)")]
+    }
     for field in request.pushFields where !Self.left.contains(field.name) {
       words += ["--header", Self.quoted("\(field.name): \(field.value)")]
     }
-    // Raw: a body that begins with @ names no file.
-    words += ["--data-raw", Self.quoted(String(decoding: request.body, as: UTF8.self))]
+    if method == "POST" || !request.body.isEmpty {
+      // Raw: a body that begins with @ names no file.
+      words += ["--data-raw", Self.quoted(String(decoding: request.body, as: UTF8.self))]
+    }
     let scheme = configuration.plaintext ? "http" : "https"
     words.append(Self.quoted("\(scheme)://\(provider)\(request.path ?? "/")"))
     return words.joined(separator: " ")
@@ -211,10 +228,12 @@ extension PushWish {
   init(again request: SentRequest) throws {
     guard let token = request.token else {
       throw Refusal.conflict(
-        "NoToken", "the request names no device token: it cannot be sent again")
+        "NoToken",
+        "the request names no device token: the relay cannot send it again; its curl command can")
     }
     self.init(to: token.hexadecimal, topic: request.topic)
     draft.payload = request.body
+    draft.service = request.service
     draft.headers = request.pushFields
   }
 }

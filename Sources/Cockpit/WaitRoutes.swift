@@ -23,6 +23,7 @@ struct WaitRoutes {
       guard let id = context.parameters.get("id").flatMap({ UniqueID($0) }) else {
         throw Refusal(400, "BadId", "a notification's id is a UUID: apns-id or apns-unique-id")
       }
+      try request.allow("timeout")
       var wish = WaitWish(what: .delivered, push: id)
       if let text = request.parameter("timeout") { wish.timeout = try WaitWish.timeout(text) }
       let wanted = wish
@@ -218,7 +219,7 @@ struct WaitRoutes {
     let found = await relay.requests(match, limit: 1000, orNearest: true)
     finding.missing = found.missing
     finding.refusals = found.value
-      .filter { match.matches($0) && $0.answer?.answer.rejection != nil }
+      .filter { match.matches($0) && $0.answer?.refusal != nil }
       .map(\.at).sorted()
     if finding.refusals.isEmpty { finding.nearest = found.value.first }
     return finding
@@ -318,8 +319,7 @@ struct WaitRoutes {
   private static func difference(_ match: RequestMatch, _ request: SentRequest) -> String? {
     match.differences(of: request).first
       ?? request.answer.map { answer in
-        answer.answer.rejection.map { "it was refused: \($0.status) \($0.reason)" }
-          ?? "it was accepted"
+        answer.refusal.map { "it was refused: \(answer.status) \($0.reason)" } ?? "it was accepted"
       }
   }
 

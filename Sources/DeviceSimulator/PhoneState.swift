@@ -99,8 +99,8 @@ package struct PhoneState: Codable, Equatable, Sendable {
   package var apps: [App]
   /// The newest `shownBanners`, newest last.
   package var banners: [Banner]
-  /// The newest `shownActivities`, newest last; nil for none.
-  package var activities: [Activity]?
+  /// The newest `shownActivities`, newest last.
+  package var activities: [Activity]
 
   private static let shownBanners = 50
   private static let shownActivities = 20
@@ -157,7 +157,7 @@ package struct PhoneState: Codable, Equatable, Sendable {
     activities = Self.activities(of: model)
   }
 
-  private static func activities(of model: Phone) -> [Activity]? {
+  private static func activities(of model: Phone) -> [Activity] {
     let all = model.apps.flatMap { app in
       app.live.activities.map { activity in
         Activity(
@@ -170,8 +170,7 @@ package struct PhoneState: Codable, Equatable, Sendable {
           hasToken: activity.hasToken && activity.leavesAt == nil, channel: activity.channel)
       }
     }
-    return all.isEmpty
-      ? nil : Array(all.sorted { $0.startedAt < $1.startedAt }.suffix(shownActivities))
+    return Array(all.sorted { $0.startedAt < $1.startedAt }.suffix(shownActivities))
   }
 }
 

@@ -196,6 +196,7 @@ package struct ChannelAnswer: Hashable, Sendable {
   package var channel: ChannelID?
   /// `apns-unique-id`, of a broadcast.
   package var uniqueID: UniqueID?
+  package private(set) var refusal: ChannelRefusal?
   package var body: [UInt8]
 
   package init(
@@ -209,5 +210,6 @@ package struct ChannelAnswer: Hashable, Sendable {
 
   package init(_ refusal: ChannelRefusal) {
     self.init(status: refusal.row.status, body: #"{"reason":"\#(refusal.row.reason)"}"#)
+    self.refusal = refusal
   }
 }

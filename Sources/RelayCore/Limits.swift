@@ -67,10 +67,9 @@ package enum Limits {
   /// Channels that an app of a device subscribes to.
   package static let channelsPerSubscriber = 64
   /// Subscribers of one shard that get a broadcast in one step, and how long its loop rests after
-  /// it: others on the same cores have their turn, and phones read more at once. Unfinished
-  /// broadcasts of a shard (of more, the oldest ends where it is), and unsent bytes of a device's
-  /// stream beyond which it is left out.
-  package static let broadcastSlice = 64
+  /// it: others on the same cores have their turn. Unfinished broadcasts of a shard (of more, the
+  /// oldest ends where it is), and unsent bytes of a device's stream beyond which it is left out.
+  package static let broadcastSlice = 256
   package static let broadcastPauseMicroseconds: Int64 = 300
   package static let broadcastsUnderWay = 1024
   package static let broadcastUnsentBytes = 65_536

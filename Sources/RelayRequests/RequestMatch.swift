@@ -47,8 +47,8 @@ package struct RequestMatch: Sendable {
       found.append(request.token.map { "its token is \($0.hexadecimal)" } ?? "it has no token")
     }
     compare("push type", request.pushType, pushType)
-    compare("status", request.answer.map { String($0.answer.status) }, status.map(String.init))
-    compare("reason", request.answer?.answer.rejection?.reason, reason)
+    compare("status", request.answer.map { String($0.status) }, status.map(String.init))
+    compare("reason", request.answer?.refusal?.reason, reason)
     for header in headers { compare(header.name, request.header(header.name), header.value) }
     return found
   }
@@ -63,7 +63,7 @@ package struct RequestMatch: Sendable {
 
   private func distance(of request: SentRequest) -> Int {
     let mayBeRefused = status != nil || reason != nil
-    let isRefused = request.answer?.answer.rejection != nil
+    let isRefused = request.answer?.refusal != nil
     let tree = payload.isEmpty ? nil : request.payload
     let inPayload = payload.reduce(0) { sum, condition in
       guard condition.difference(in: tree) != nil else { return sum }

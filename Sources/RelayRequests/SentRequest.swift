@@ -4,7 +4,7 @@ package import RelayCore
 /// A connection that requests come on, as far as people want to know.
 package final class RequestSource: Sendable {
   package enum Listener: UInt8, CaseIterable, Sendable {
-    case provider, binary, admin
+    case provider, binary, admin, channels
 
     package var name: String { "\(self)" }
   }
@@ -23,16 +23,20 @@ package final class RequestSource: Sendable {
   package let peer: String
   package let isEncrypted: Bool
   package let proof: Proof
+  /// The service that the listener plays, if it is one of several.
+  package let service: ProviderEnvironment?
   /// The connection's number on its loop.
   package let connection: UInt32
 
   package init(
-    _ listener: Listener, peer: String, isEncrypted: Bool, _ proof: Proof, connection: UInt32
+    _ listener: Listener, peer: String, isEncrypted: Bool, _ proof: Proof,
+    service: ProviderEnvironment? = nil, connection: UInt32
   ) {
     self.listener = listener
     self.peer = peer
     self.isEncrypted = isEncrypted
     self.proof = proof
+    self.service = service
     self.connection = connection
   }
 }
@@ -61,16 +65,38 @@ package struct SentRequest: Sendable {
   package enum Content: Sendable {
     /// Head and body are in order; it may be refused all the same.
     case push(Notification, warnings: CaseSet<PayloadWarning>)
-    /// Its head or body is refused, or it never was complete.
+    /// Its head or body is refused, it never was complete, or it is about a channel.
     case unusable(body: [UInt8])
   }
 
   package struct Answer: Hashable, Sendable {
-    package let answer: ProviderAnswer
+    package enum Outcome: Hashable, Sendable {
+      case push(ProviderAnswer)
+      /// About a channel, with the HTTP status.
+      case channel(UInt16, ChannelRefusal?)
+    }
+
+    package let outcome: Outcome
     package let after: Interval
 
-    package init(_ answer: ProviderAnswer, after: Interval) {
-      (self.answer, self.after) = (answer, after)
+    package init(_ outcome: Outcome, after: Interval) {
+      (self.outcome, self.after) = (outcome, after)
+    }
+
+    /// The HTTP status.
+    package var status: Int {
+      switch outcome {
+      case .push(let answer): answer.rejection.map { Int($0.status) } ?? 200
+      case .channel(let status, _): Int(status)
+      }
+    }
+
+    /// Of a refusal, with a sentence for people.
+    package var refusal: (reason: String, text: String)? {
+      switch outcome {
+      case .push(let answer): answer.rejection.map { ($0.reason, $0.row.text) }
+      case .channel(_, let refusal): refusal.map { ($0.row.reason, $0.row.text) }
+      }
     }
   }
 
@@ -164,27 +190,35 @@ package struct SentRequest: Sendable {
     ]
   }
 
-  package var topic: String? { notification?.topic.description ?? header("apns-topic") }
+  /// The topic, or the bundle id in a path about channels.
+  package var topic: String? {
+    notification?.topic.description ?? header("apns-topic") ?? bundle
+  }
+
+  private var bundle: String? {
+    let parts = path?.split(separator: "/") ?? []
+    return parts.firstIndex(of: "apps").flatMap { parts[$0...].dropFirst().first.map(String.init) }
+  }
 
   package var token: DeviceToken? {
     if let notification { return notification.token }
-    return path.flatMap { path in
-      DeviceToken(hexadecimal: String(path.dropFirst("/3/device/".count)))
-    }
+    guard let path, path.hasPrefix("/3/device/") else { return nil }
+    return DeviceToken(hexadecimal: String(path.dropFirst("/3/device/".count)))
+  }
+
+  /// The service that was asked, as far as listener or host say one.
+  package var service: ProviderEnvironment? {
+    source.service ?? header(":authority").flatMap { ProviderEnvironment(host: $0.utf8) }
   }
 
   package var pushType: String? { notification?.pushType.wireName ?? header("apns-push-type") }
 
   /// The provider's id for it, or the relay's if it gave none.
   package var apnsID: UniqueID {
-    notification?.apnsID ?? header("apns-id").flatMap { UniqueID($0) } ?? uniqueID
+    let named = header("apns-id") ?? header("apns-request-id")
+    return notification?.apnsID ?? named.flatMap { UniqueID($0) } ?? uniqueID
   }
 
   /// True if its body is the one that was sent, from beginning to end.
   package var isWhole: Bool { !isRedacted && bodyBytes == body.count }
-}
-
-extension ProviderAnswer {
-  /// The HTTP status.
-  package var status: Int { rejection.map { Int($0.status) } ?? 200 }
 }

@@ -22,6 +22,9 @@ struct SentHead {
   /// For the rows of requests with this text; nil before the first.
   private(set) var shared: RequestHead?
   private var requestCount: UInt32 = 0
+  private let listener: RequestSource.Listener
+
+  init(_ listener: RequestSource.Listener) { self.listener = listener }
 
   private static let ownFields: [FieldName] = [.path, .apnsID, .contentLength]
   /// Instead of a provider token.
@@ -105,8 +108,9 @@ struct SentHead {
     if let source { return source }
     let runner = handler.runner
     let new = RequestSource(
-      .provider, peer: handler.peerText, isEncrypted: !runner.settings.configuration.plaintext,
-      credentials.shown(by: runner.verifier.keys), connection: handler.number?.value ?? 0)
+      listener, peer: handler.peerText, isEncrypted: !runner.settings.configuration.plaintext,
+      credentials.shown(by: runner.verifier.keys), service: handler.environment,
+      connection: handler.number?.value ?? 0)
     source = new
     return new
   }
@@ -140,11 +144,18 @@ struct SentHead {
     _ uniqueID: UniqueID, _ credentials: borrowing ConnectionCredentials, at now: Instant,
     on handler: ConnectionHandler
   ) -> UInt64 {
-    requestCount &+= 1
-    let head = RequestHead(wholeText, source(credentials, on: handler))
+    let (head, ordinal) = next(credentials, on: handler)
     return handler.runner.history.keep(
       SentRequest(
-        at: now, uniqueID, head, ordinal: requestCount, .unusable(body: []), bodyBytes: 0))
+        at: now, uniqueID, head, ordinal: ordinal, .unusable(body: []), bodyBytes: 0))
+  }
+
+  /// All that the newest head says, and its request's place on the connection.
+  mutating func next(
+    _ credentials: borrowing ConnectionCredentials, on handler: ConnectionHandler
+  ) -> (head: RequestHead, ordinal: UInt32) {
+    requestCount &+= 1
+    return (RequestHead(wholeText, source(credentials, on: handler)), requestCount)
   }
 }
 
@@ -173,9 +184,9 @@ extension LoopHistory {
   mutating func keep(_ row: consuming SentRequest) -> UInt64 { requests?.append(row) ?? 0 }
 
   mutating func answered(
-    _ row: UInt64, _ id: UniqueID, _ answer: ProviderAnswer, after length: Interval
+    _ row: UInt64, _ id: UniqueID, _ outcome: SentRequest.Answer.Outcome, after length: Interval
   ) {
-    if row > 0 { requests?.answered(row, id, SentRequest.Answer(answer, after: length)) }
+    if row > 0 { requests?.answered(row, id, SentRequest.Answer(outcome, after: length)) }
   }
 }
 

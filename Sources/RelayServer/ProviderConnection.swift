@@ -6,6 +6,7 @@ import Primitives
 import ProviderCredentials
 import RelayCluster
 import RelayCore
+import RelayRequests
 import RelaySetup
 import RelayStore
 import TLS
@@ -44,7 +45,9 @@ struct ProviderConnection {
   mutating func opened(peer: TLSPeer?, on handler: ConnectionHandler) {
     let now = handler.runner.now
     let settings = handler.runner.settings
-    if settings.configuration.keepRequests > 0 { lastHead.sent = SentHead() }
+    if settings.configuration.keepRequests > 0 {
+      lastHead.sent = SentHead(isManagement ? .channels : .provider)
+    }
     readsChannels = settings.channels != nil
     lastHead.playedEnvironment = handler.environment ?? settings.configuration.environment
     lastHead.namedEnvironment = peer?.serverName.flatMap { ProviderEnvironment(host: $0.utf8) }
@@ -224,7 +227,7 @@ struct ProviderConnection {
       handler.runner.answers.answered(answer, after: now - request.since)
       if request.row > 0 {
         handler.runner.history.answered(
-          request.row, request.uniqueID, answer, after: now - request.since)
+          request.row, request.uniqueID, .push(answer), after: now - request.since)
       }
       writer.respond(stream, answer, to: request, on: handler)
     }

@@ -126,7 +126,7 @@ extension Relay {
       runner.answers.answered(.rejected(rejection), after: .zero)
       runner.history.refused(rejection, uniqueID, from: "", at: runner.now)
       let row = runner.keep(.unusable(body: body), uniqueID, body, fields)
-      runner.history.answered(row, uniqueID, .rejected(rejection), after: .zero)
+      runner.history.answered(row, uniqueID, .push(.rejected(rejection)), after: .zero)
     }
   }
 
@@ -198,7 +198,8 @@ extension ShardRunner {
     func finish(_ answer: ProviderAnswer?) {
       if let answer {
         answers.answered(answer, after: RelayClock.steady - began)
-        history.answered(row, notification.uniqueID, answer, after: RelayClock.steady - began)
+        history.answered(
+          row, notification.uniqueID, .push(answer), after: RelayClock.steady - began)
       }
       answered.resume(returning: answer)
     }

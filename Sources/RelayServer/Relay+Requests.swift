@@ -50,7 +50,8 @@ extension NodeQuestions {
   /// The newest rows of a loop that are looked at for the nearest.
   private static let nearestRows = 4096
 
-  static let requests = NodeQuestion(17) { (node, wish: RequestWish) -> [SentRequest] in
+  // 17 was the same without requests about channels.
+  static let requests = NodeQuestion(26) { (node, wish: RequestWish) -> [SentRequest] in
     var found: [SentRequest] = []
     var others: [SentRequest] = []
     for loop in 0..<node.loops.count {
@@ -116,15 +117,39 @@ extension RequestMatch: BinaryCodable {
 
 extension RequestSource.Listener: BinaryCodable {}
 
+extension SentRequest.Answer.Outcome: BinaryCodable {
+  package func write(to writer: inout ByteWriter) {
+    switch self {
+    case .push(let answer): writer.put(tag: 1, answer)
+    case .channel(let status, let refusal):
+      writer.put(tag: 2, Int(status))
+      writer.put(refusal?.row.reason)
+    }
+  }
+
+  package init(from reader: inout ByteReader) throws(CodecError) {
+    switch try reader.byte() {
+    case 1: self = .push(try reader.read())
+    case 2:
+      let (status, reason): (Int, String?) = (try reader.read(), try reader.read())
+      self = .channel(
+        UInt16(clamping: status),
+        reason.flatMap { ChannelRefusal(reason: $0.replacing(" ", with: "")) })
+    default: throw reader.invalid(Self.self)
+    }
+  }
+}
+
 extension SentRequest: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
     writer.put(at, uniqueID, source.listener, source.peer, source.isEncrypted, source.connection)
+    writer.put(source.service?.rawValue)
     switch source.proof {
     case .none: writer.put([String]())
     case .token(let team, let keyID): writer.put([team, keyID])
     case .certificate(let name): writer.put([name])
     }
-    writer.put(ordinal, fields, bodyBytes, answer?.answer, answer?.after, isRedacted)
+    writer.put(ordinal, fields, bodyBytes, answer?.outcome, answer?.after, isRedacted)
     switch content {
     case .push(let notification, let warnings):
       writer.put(tag: 1, notification)
@@ -138,6 +163,7 @@ extension SentRequest: BinaryCodable {
     let listener: RequestSource.Listener = try reader.read()
     let (peer, isEncrypted): (String, Bool) = (try reader.read(), try reader.read())
     let connection: UInt32 = try reader.read()
+    let service = try reader.read(String?.self).flatMap { ProviderEnvironment(rawValue: $0) }
     let names = try reader.read([String].self)
     let proof: RequestSource.Proof =
       switch names.count {
@@ -146,10 +172,11 @@ extension SentRequest: BinaryCodable {
       default: .none
       }
     let source = RequestSource(
-      listener, peer: peer, isEncrypted: isEncrypted, proof, connection: connection)
+      listener, peer: peer, isEncrypted: isEncrypted, proof, service: service,
+      connection: connection)
     let ordinal: UInt32 = try reader.read()
     let (fields, bodyBytes): ([UInt8], Int?) = (try reader.read(), try reader.read())
-    let (answer, after): (ProviderAnswer?, Interval?) = (try reader.read(), try reader.read())
+    let (answer, after): (Answer.Outcome?, Interval?) = (try reader.read(), try reader.read())
     let isRedacted: Bool = try reader.read()
     let content: Content
     switch try reader.byte() {

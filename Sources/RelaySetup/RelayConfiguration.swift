@@ -237,9 +237,8 @@ package struct RelayConfiguration: Equatable, Sendable {
     logNotifications = try reader.number("logNotifications", logNotifications, 0...10_000_000)
     let kept = try reader.number("keepRequests", profile == .dev ? 16 : 0, 0...65_536)
     keepRequests = kept << 20
-    redact = try reader.text("redact", "").split(separator: ",").map { place in
-      String(place.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
-    }.filter { !$0.isEmpty }
+    let places = try reader.text("redact", "")
+    redact = places.isEmpty ? [] : try Self.redactedPlaces(places)
     record = try reader.text("record", record)
     recordPayloads = try reader.choice("recordPayloads", recordPayloads)
     recordLimit = try reader.number("recordLimit", recordLimit, 1...Limits.recordingMegabytes)
@@ -316,6 +315,24 @@ package struct RelayConfiguration: Equatable, Sendable {
     guard tokenClock == .system || clock == .virtual else {
       throw ReadingError(key: "tokenClock", description: "tokenClock virtual needs clock virtual")
     }
+  }
+
+  /// Places of a payload, with commas between them. One with an empty name would be nowhere, and
+  /// what it was to keep secret would be kept.
+  private static func redactedPlaces(_ text: String) throws(ReadingError) -> [String] {
+    let places = text.split(separator: ",", omittingEmptySubsequences: false).map { place in
+      String(place.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+    }
+    for place in places
+    where place.replacing("\\.", with: "_").split(separator: ".", omittingEmptySubsequences: false)
+      .contains("")
+    {
+      throw ReadingError(
+        key: "redact",
+        description: "redact: '\(place)' is no place of a payload; say such as aps.alert,user.email"
+      )
+    }
+    return places
   }
 
   private func checkCluster() throws(ReadingError) {

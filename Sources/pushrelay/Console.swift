@@ -51,8 +51,9 @@ enum Console {
   }
 
   /// Writes rows in columns, two spaces apart; the last column is not padded. On a terminal it is
-  /// cut at the edge in a list, and whole in the two columns that are about one thing, or if
-  /// `isWhole`: what is written there is what one asked for.
+  /// cut at the edge in a list, on a line of its own if hardly any of it would be left, and whole in
+  /// the two columns that are about one thing, or if `isWhole`: what is written there is what one
+  /// asked for.
   static func say(table rows: [[String]], isWhole: Bool = false) {
     let rows = rows.map { $0.map(\.inOneLine) }
     var widths: [Int] = []
@@ -69,15 +70,18 @@ enum Console {
         guard column < row.count - 1 else { break }
         line += String(repeating: " ", count: widths[column] - cell.count + 2)
       }
-      let isList = row.count > 2 && !isWhole
-      say(isList ? cut(line, sparing: line.count - (row.last?.count ?? 0)) : line)
+      guard row.count > 2, !isWhole, let columns = Terminal.columns, let last = row.last else {
+        say(line)
+        continue
+      }
+      let first = line.count - last.count
+      if columns - first < min(last.count, 24) {
+        say(String(line.prefix(first - 2)))
+        line = "  " + last
+      }
+      while line.last == " " { line.removeLast() }
+      say(line.count > columns ? line.prefix(columns - 1) + "…" : line)
     }
-  }
-
-  /// The line as far as the terminal goes, but all of its first columns.
-  private static func cut(_ line: String, sparing first: Int) -> String {
-    guard let columns = Terminal.columns, line.count > max(columns, first + 1) else { return line }
-    return line.prefix(max(columns - 1, first)) + "…"
   }
 
   /// The reader may have gone; that is no reason to fail.

@@ -2,6 +2,7 @@ import AdminAPI
 import ArgumentParser
 import NIOHTTP1
 import Primitives
+import RelayCore
 
 struct DevicesCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -89,6 +90,41 @@ struct NotificationsCommand: AsyncParsableCommand {
       })
     if page.notifications.isEmpty { Console.log("none") }
     if page.hasMore { Console.log("there are more: --limit, or a filter") }
+  }
+}
+
+struct ChannelsCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "channels",
+    abstract: "List the broadcast channels: their subscribers, and what was published.",
+    discussion: """
+      Examples:
+
+        pushrelay channels
+        pushrelay channels --app com.example.app --json
+      """)
+
+  @Option(help: "The bundle id of an app.")
+  var app: String?
+  @Option(help: "How many at most, up to 500.")
+  var limit = 50
+  @OptionGroup var common: AdminOptions
+
+  func run() async throws {
+    let path = "/v1/channels" + Query([("app", app), ("limit", String(limit))]).text
+    guard let list = try await common.ask(ChannelList.self, .GET, path) else { return }
+    Console.say(
+      table: list.channels.map {
+        [
+          $0.channel, $0.app, $0.environment?.rawValue ?? "both services",
+          $0.storagePolicy == 0 ? "stores nothing" : "stores the newest",
+          "\($0.subscribers) subscribed, \($0.published) published, \($0.delivered) delivered",
+        ]
+      })
+    if list.channels.isEmpty {
+      Console.log("none; a provider makes them at the listener for channels")
+    }
+    if list.count > list.channels.count { Console.log("there are more: --limit, or --app") }
   }
 }
 

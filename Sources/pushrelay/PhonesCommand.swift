@@ -98,16 +98,25 @@ struct PhonesCommand: AsyncParsableCommand {
 
   struct Do: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      commandName: "do", abstract: "Have a phone do something, and print what happens on it.")
+      commandName: "do", abstract: "Have a phone do something, and print what happens on it.",
+      discussion: """
+        Examples:
+
+          pushrelay phones do anna swipe away com.example.news
+          pushrelay phones do anna '{"do":"use","app":"com.example.news","for":"10m"}'
+          pushrelay phones do anna help
+        """)
     @Argument(help: "The phone, by its name or id.")
     var phone: String
-    @Argument(help: "What it does, such as 'swipe away com.example.news'.")
+    @Argument(help: "What it does, such as 'swipe away com.example.news', or as JSON; or help.")
     var words: [String]
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
+      if words == ["help"] { return Console.say(LiveCommandHelp.lines.joined(separator: "\n")) }
       let path = "/v1/devices/\(try PhonesCommand.id(of: phone, common))/do"
-      let body = try JSONText.bytes(["do": words.joined(separator: " ")])
+      let order = words.joined(separator: " ")
+      let body = order.hasPrefix("{") ? Array(order.utf8) : try JSONText.bytes(["do": order])
       try await common.show(.POST, path, body: body) { (done: OrderDone) in
         for line in done.lines { Console.say(line) }
       }

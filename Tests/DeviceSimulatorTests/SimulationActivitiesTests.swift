@@ -103,7 +103,7 @@ import Testing
     simulation.push(start("ordered"), to: app, PushOptions(type: "liveactivity"))
     simulation.advance(by: .minutes(1))
     let state = PhoneState(simulation, phone: 0, [:])
-    let activity = try #require(state.activities?.first)
+    let activity = try #require(state.activities.first)
     #expect(activity.shows == #"{"status":"ordered"}"# && activity.hasToken)
     #expect(activity.attributes.hasPrefix("{"))
     #expect(activity.state == .active && activity.relevance == nil && activity.staleAt == nil)

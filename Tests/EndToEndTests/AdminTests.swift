@@ -212,6 +212,8 @@ import Testing
       ("no fault", "DELETE", "/v1/faults/x", nil, [], nil, 404, "UnknownFault"),
       ("a fault", "PUT", "/v1/faults/x", #"{"at":"odd"}"#, [], nil, 400, "BadBody"),
       ("a limit", "GET", "/v1/devices?limit=0", nil, [], nil, 400, "BadBody"),
+      ("a parameter misspelt", "GET", "/v1/requests?pushtype=x", nil, [], nil, 400, "BadBody"),
+      ("one of devices", "GET", "/v1/devices?topic=x", nil, [], nil, 400, "BadBody"),
       ("another run", "GET", "/v1/events?since=e0-7", nil, [], nil, 410, "CursorExpired"),
       ("another run", "GET", "/v1/notifications?since=e0-7", nil, [], nil, 410, "CursorExpired"),
       ("backwards", "POST", "/v1/clock/advance", #"{"to":1}"#, [], nil, 409, "ClockBackwards"),

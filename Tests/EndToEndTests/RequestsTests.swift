@@ -139,4 +139,64 @@ import Testing
       #expect(wait.json["reason"] as? String == "RequestsNotKept", "\(wait)")
     }
   }
+
+  /// Broadcasts and what is asked of the listener for channels; each command that is printed does
+  /// the same again, at the same listener.
+  @Test func requestsAboutChannelsAreKeptAndRunAgain() async throws {
+    let listeners = ["--channels", "production=127.0.0.1:0,sandbox=127.0.0.1:0"]
+    try await scene(listeners) { relay, admin, _ in
+      let ready = try Data(contentsOf: URL(fileURLWithPath: relay.state + "/ready.json"))
+      let addresses = try JSONSerialization.jsonObject(with: ready) as? [String: Any]
+      let sandbox = try #require(addresses?["sandboxChannels"] as? String)
+      let path = "/1/apps/\(Phone.topic)/channels"
+      let bearer = ["-H", "authorization: bearer \(try await relay.providerToken())"]
+      let made = try await relay.curl([
+        CurlRequest(
+          url: "https://\(sandbox)\(path)",
+          options: bearer + [
+            "-d", #"{"message-storage-policy":1,"push-type":"LiveActivity"}"#,
+          ])
+      ])[0]
+      let channel = try #require(made.fields["apns-channel-id"], "\(made)")
+      let update = #"{"aps":{"timestamp":1790000000,"event":"update","content-state":{"score":1}}}"#
+      let fields = ["-H", "apns-push-type: liveactivity", "-H", "apns-expiration: 0"]
+      func broadcast(_ channel: String) async throws -> CurlAnswer {
+        let options = bearer + fields + ["-H", "apns-channel-id: \(channel)", "-d", update]
+        return try await relay.curl([
+          CurlRequest(
+            url: relay.providerURL + "/4/broadcasts/apps/\(Phone.topic)", options: options)
+        ])[0]
+      }
+      #expect(try await broadcast(channel).status == 200)
+      #expect(try await broadcast("AAECAwQFBgcICQoLDA0ODw==").reason == "ChannelNotRegistered")
+      let found = try await admin("GET", "/v1/requests?topic=\(Phone.topic)")
+      let requests = found.json["requests"] as? [[String: Any]] ?? []
+      #expect(requests.compactMap { $0["status"] as? Int } == [400, 200, 201], "\(found)")
+      #expect(requests.first?["reason"] as? String == "ChannelNotRegistered")
+      let payload = requests.first?["payload"] as? [String: Any]
+      #expect((payload?["aps"] as? [String: Any])?["event"] as? String == "update")
+      #expect(!found.body.contains("bearer e"))
+      for (request, status) in zip(requests, ["400", "200", "201"]) {
+        let id = try #require(request["uniqueId"] as? String)
+        let line = try await relay.command("requests", id, "--curl").output
+          .trimmingCharacters(in: .whitespacesAndNewlines)
+        let curl = try await Program.run(
+          "/bin/sh", ["-c", line + " --silent --show-error --write-out '%{http_code}'"])
+        #expect(curl.output.hasSuffix(status), "\(line) \(curl)")
+      }
+      // Made by the command, at the listener that was asked at first.
+      let list = try await admin("GET", "/v1/channels?app=\(Phone.topic)")
+      let services = (list.json["channels"] as? [[String: Any]])?.map {
+        $0["environment"] as? String
+      }
+      #expect(services == ["sandbox", "sandbox"], "\(list)")
+      let wait = try await admin(
+        "POST", "/v1/wait",
+        #"{"expect":{"what":"refused","match":{"reason":"ChannelNotRegistered"},"count":2}}"#)
+      #expect(wait.status == 200, "\(wait)")
+      let again = try await admin(
+        "POST", "/v1/requests/\(requests[0]["uniqueId"] ?? "")/resend", "")
+      #expect(again.json["reason"] as? String == "NoToken", "\(again)")
+    }
+  }
 }

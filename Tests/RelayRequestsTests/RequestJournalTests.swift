@@ -39,7 +39,7 @@ enum Sample {
       at: Instant(milliseconds: Int64(number)), UniqueID(high: 0, low: number),
       head(":path: /3/device/zz\napns-topic: com.example.other\n"), ordinal: 1,
       .unusable(body: Array(body.utf8)), bodyBytes: body.utf8.count,
-      rejection.map { .init(.rejected($0), after: .milliseconds(1)) })
+      rejection.map { .init(.push(.rejected($0)), after: .milliseconds(1)) })
   }
 }
 
@@ -68,7 +68,7 @@ enum Sample {
     #expect(journal.bytes <= 20_000 && (5...19).contains(journal.count))
     #expect(journal.rows(before: nil, limit: 1).rows.first?.uniqueID.low == 100)
     // The number of a row that has gone names nothing.
-    journal.answered(1, UniqueID(high: 0, low: 1), .init(.rejected(.badTopic), after: .zero))
+    journal.answered(1, UniqueID(high: 0, low: 1), .init(.push(.rejected(.badTopic)), after: .zero))
     #expect(journal.rows(before: nil, limit: 100).rows.allSatisfy { $0.answer == nil })
     _ = journal.append(try Sample.push(101, String(repeating: "y", count: 50_000)))
     #expect(journal.count == 0 && journal.bytes == 0)
@@ -79,9 +79,10 @@ enum Sample {
     let row = journal.append(try Sample.push(1))
     _ = journal.append(Sample.refused(2))
     journal.answered(
-      row, UniqueID(high: 0, low: 1), .init(.rejected(.badPriority), after: .milliseconds(3)))
+      row, UniqueID(high: 0, low: 1), .init(.push(.rejected(.badPriority)), after: .milliseconds(3))
+    )
     let rows = journal.rows(before: nil, limit: 2).rows
-    #expect(rows[1].answer?.answer.status == 400 && rows[1].answer?.after == .milliseconds(3))
+    #expect(rows[1].answer?.status == 400 && rows[1].answer?.after == .milliseconds(3))
     #expect(rows[0].answer == nil)
   }
 
@@ -108,8 +109,8 @@ enum Sample {
     #expect(journal.bytes <= before)
     journal.answered(
       3, UniqueID(high: 0, low: 3),
-      .init(.accepted(uniqueID: UniqueID(high: 0, low: 3)), after: .zero))
-    #expect(journal.rows(before: nil, limit: 1).rows[0].answer?.answer.status == 200)
+      .init(.push(.accepted(uniqueID: UniqueID(high: 0, low: 3))), after: .zero))
+    #expect(journal.rows(before: nil, limit: 1).rows[0].answer?.status == 200)
     journal.forget { _ in true }
     #expect(journal.count == 0 && journal.bytes == 0)
     #expect(journal.append(try Sample.push(4)) == 4)
@@ -119,7 +120,8 @@ enum Sample {
   @Test func anAnswerNeverComesToAnotherRequest() throws {
     var journal = journal()
     let row = journal.append(try Sample.push(1))
-    journal.answered(row, UniqueID(high: 0, low: 9), .init(.rejected(.badTopic), after: .zero))
+    journal.answered(
+      row, UniqueID(high: 0, low: 9), .init(.push(.rejected(.badTopic)), after: .zero))
     journal.received([1], of: row, UniqueID(high: 0, low: 9))
     #expect(journal.rows(before: nil, limit: 1).rows[0].answer == nil)
   }

@@ -20,4 +20,21 @@ import Testing
     #expect(request.topic == "com.example.other" && request.pushType == nil)
     #expect(request.payload == nil && request.apnsID == request.uniqueID)
   }
+
+  @Test(arguments: [
+    ("/1/apps/com.example.score/channels", "com.example.score"),
+    ("/4/broadcasts/apps/com.example.score", "com.example.score"), ("/1/apps", nil), ("/", nil),
+  ])
+  func onesAboutChannelsHaveTheBundleOfTheirPath(path: String, bundle: String?) {
+    let id = "123e4567-e89b-12d3-a456-426614174000"
+    let head = Sample.head(
+      ":method: POST\n:path: \(path)\n:authority: api.sandbox.push.apple.com:443\n"
+        + "apns-request-id: \(id)\n")
+    let request = SentRequest(
+      at: Instant(milliseconds: 1), UniqueID(high: 0, low: 1), head, ordinal: 1,
+      .unusable(body: []), bodyBytes: 0, .init(.channel(400, .badChannelID), after: .zero))
+    #expect(request.topic == bundle && request.token == nil && request.service == .sandbox)
+    #expect(request.apnsID.description == id && request.answer?.status == 400)
+    #expect(request.answer?.refusal?.reason == "BadChannelId")
+  }
 }

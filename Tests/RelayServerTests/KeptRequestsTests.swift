@@ -36,7 +36,7 @@ import Testing
     #expect(row.header("authorization") == "[not kept]" && row.ordinal == 1)
     #expect(row.body == Array(#"{"aps":{"alert":"x"}}"#.utf8) && row.bodyBytes == row.body.count)
     // No phone has this token.
-    #expect(row.answer?.answer == .rejected(.badDeviceToken))
+    #expect(row.answer?.outcome == .push(.rejected(.badDeviceToken)))
     #expect(row.source.listener == .provider && row.source.proof == .none)
   }
 
@@ -97,8 +97,8 @@ import Testing
     try send(peer, [], String(repeating: "x", count: 5000))
     let kept = rows(scene)
     #expect(
-      kept.map { $0.answer?.answer.rejection } == [
-        .badPriority, .badDeviceToken, .payloadEmpty, .payloadTooLarge,
+      kept.map { $0.answer?.refusal?.reason } == [
+        "BadPriority", "BadDeviceToken", "PayloadEmpty", "PayloadTooLarge",
       ])
     #expect(kept[0].body == Array("whatever".utf8) && kept[0].header("apns-priority") == "7")
     #expect(kept[1].header(":path") == "/3/device/zz" && !kept[1].body.isEmpty)

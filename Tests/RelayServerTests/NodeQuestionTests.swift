@@ -74,15 +74,23 @@ import Testing
         .push(try Self.notification(), warnings: CaseSet(PayloadWarning.mismatch)),
         .unusable(body: [1, 2]),
       ] {
+        for outcome: SentRequest.Answer.Outcome in [
+          .push(.rejected(.badTopic)), .push(.accepted(uniqueID: UniqueID(high: 5, low: 6))),
+          .channel(201, nil), .channel(503, .serviceUnavailable),
+        ] {
+          var reader = ByteReader(Self.bytes(outcome))
+          #expect(try reader.read(SentRequest.Answer.Outcome.self) == outcome && reader.isAtEnd)
+        }
         let source = RequestSource(
-          .binary, peer: "[::1]:9", isEncrypted: true, proof, connection: 4)
+          .binary, peer: "[::1]:9", isEncrypted: true, proof, service: .sandbox, connection: 4)
         let sent = SentRequest(
           at: Self.moment, UniqueID(high: 1, low: 2),
           RequestHead(Array(":path: \nx: y\n".utf8), source), ordinal: 5, content, bodyBytes: 17,
-          SentRequest.Answer(.rejected(.badTopic), after: .milliseconds(2)))
+          SentRequest.Answer(.push(.rejected(.badTopic)), after: .milliseconds(2)))
         var reader = ByteReader(Self.bytes(sent))
         let back = try reader.read(SentRequest.self)
         #expect(RequestStatus(back) == RequestStatus(sent) && reader.isAtEnd)
+        #expect(back.source.service == .sandbox)
       }
     }
   }

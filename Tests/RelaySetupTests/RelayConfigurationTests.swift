@@ -108,7 +108,8 @@ import Testing
     ("THREADS", "0", "threads"), ("KEEP_ALIVE", "-1", "keepAlive"),
     ("PLAINTEXT", "perhaps", "plaintext"), ("POLICY", "generous", "policy"),
     ("STORE", "papyrus", "store"), ("ENVIRONMENT", "moon", "environment"),
-    ("PROFILE", "test", "profile"),
+    ("PROFILE", "test", "profile"), ("REDACT", "aps..alert", "redact"), ("REDACT", ",,", "redact"),
+    ("REDACT", "aps.", "redact"),
   ])
   func anUnusableValueIsAnErrorThatNamesItsKey(name: String, value: String, key: String) {
     #expect {
@@ -117,6 +118,13 @@ import Testing
       guard let problem = error as? RelayConfiguration.ReadingError else { return false }
       return problem.key == key && problem.description.contains(key)
     }
+  }
+
+  @Test func placesToRedactMayHaveBlanksAroundThem() throws {
+    #expect(
+      try readEnvironment(["PUSHRELAY_REDACT": #" aps.alert, a\.b "#]).redact
+        == ["aps.alert", #"a\.b"#])
+    #expect(try readEnvironment([:]).redact.isEmpty)
   }
 
   @Test func listenersMayBeOfOneServiceEach() throws {

@@ -221,7 +221,7 @@ final class BinaryPushes {
   private func settle(_ answer: ProviderAnswer, _ handler: BinaryConnectionHandler) {
     let runner = handler.runner
     runner.answers.answered(answer, after: runner.clock.batchTime - takenAt)
-    runner.history.answered(row, uniqueID, answer, after: runner.clock.batchTime - takenAt)
+    runner.history.answered(row, uniqueID, .push(answer), after: runner.clock.batchTime - takenAt)
     if let ending = conversation.judged(answer.rejection, at: RelayClock.steady) {
       handler.end(saying: ending.packet)
     }

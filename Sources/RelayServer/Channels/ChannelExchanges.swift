@@ -3,16 +3,16 @@ import NIOCore
 import Primitives
 import ProviderCredentials
 import RelayCore
+import RelayRequests
 import RelaySetup
 import Transport
 
 /// A connection's requests about channels: all on the listener of channel management, broadcasts on
 /// the providers'.
 struct ChannelExchanges {
-  private struct Exchange {
+  fileprivate struct Exchange {
     enum Stage {
-      /// nil: longer than allowed.
-      case collecting(ChannelRequest.Operation, Topic, body: [UInt8]?)
+      case collecting(ChannelRequest.Operation, Topic)
       /// Answered when it is complete, so that a client that is still sending is not confused.
       case refused(ChannelRefusal)
       case asked
@@ -23,7 +23,24 @@ struct ChannelExchanges {
     /// The service that was asked; nil for both.
     var environment: ProviderEnvironment?
     var stage: Stage
+    /// When its head came, or when it was complete. In the machine's time.
     var since: Instant
+    /// nil: longer than allowed.
+    var body: [UInt8]? = []
+    /// While requests are kept, of a client that has shown who it is.
+    var sent: (head: RequestHead, ordinal: UInt32)?
+    /// Of a broadcast, and of its row in the journal of requests.
+    var uniqueID = UniqueID(high: 0, low: 0)
+    /// 0 without one.
+    var row: UInt64 = 0
+
+    var isBodyWanted: Bool {
+      switch stage {
+      case .collecting: true
+      case .refused: sent != nil
+      case .asked, .answered: false
+      }
+    }
   }
 
   private var exchanges: [StreamID: Exchange] = [:]
@@ -55,7 +72,7 @@ struct ChannelExchanges {
       let (operation, bundle) = try request.route(isManagement: isManagement)
       try request.checkID()
       try authorize(bundle)
-      stage = .collecting(operation, bundle, body: [])
+      stage = .collecting(operation, bundle)
     } catch {
       stage = .refused(error)
     }
@@ -64,18 +81,17 @@ struct ChannelExchanges {
   }
 
   mutating func append(_ bytes: ArraySlice<UInt8>, to stream: StreamID) {
-    guard case .collecting(let operation, let bundle, var body?) = exchanges[stream]?.stage else {
-      return
-    }
-    exchanges[stream]?.stage = .asked
-    body += bytes
-    let fits = body.count <= Limits.broadcastPayloadBytes
-    exchanges[stream]?.stage = .collecting(operation, bundle, body: fits ? body : nil)
+    guard exchanges[stream]?.isBodyWanted == true else { return }
+    exchanges[stream]?.body? += bytes
+    let count = exchanges[stream]?.body?.count ?? 0
+    if count > Limits.broadcastPayloadBytes { dropBody(of: stream) }
   }
 
-  mutating func dropBody(of stream: StreamID) {
-    guard case .collecting(let operation, let bundle, _) = exchanges[stream]?.stage else { return }
-    exchanges[stream]?.stage = .collecting(operation, bundle, body: nil)
+  mutating func dropBody(of stream: StreamID) { exchanges[stream]?.body = nil }
+
+  /// The request is to be kept, with a head that says this.
+  mutating func keep(_ sent: (head: RequestHead, ordinal: UInt32)?, of stream: StreamID) {
+    exchanges[stream]?.sent = sent
   }
 
   /// Of every stream that ends, and most are none of these: an empty table is not even hashed for.
@@ -91,21 +107,25 @@ struct ChannelExchanges {
   /// The request is complete: refuses it, or passes it to the owner of all channels, whose answer
   /// comes back to the handler.
   mutating func complete(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
-    guard let exchange = exchanges[stream] else { return }
+    guard var exchange = exchanges[stream] else { return }
     let runner = handler.runner
+    exchange.since = runner.clock.steady(now)
+    exchange.uniqueID = runner.ids.makeUniqueID()
+    exchange.row = exchange.keep(at: now, in: &runner.history)
+    exchanges[stream] = exchange
     do throws(ChannelRefusal) {
       switch exchange.stage {
       case .refused(let refusal): throw refusal
       case .asked, .answered: return
-      case .collecting(let operation, let bundle, let body):
+      case .collecting(let operation, let bundle):
         let wish = try exchange.request.wish(
-          operation, body: body, isStrict: runner.settings.configuration.strict)
+          operation, body: exchange.body, isStrict: runner.settings.configuration.strict)
         guard let channels = runner.settings.channels else { throw .featureNotEnabled }
         if let refusal = runner.intervene(wish, of: bundle) { throw refusal }
         let request = Channels.Request(
           wish: wish, bundle: bundle, environment: exchange.environment,
           newID: runner.ids.makeChannel(for: exchange.environment),
-          uniqueID: runner.ids.makeUniqueID(), now: now)
+          uniqueID: exchange.uniqueID, now: now)
         exchanges[stream]?.stage = .asked
         let bound = NIOLoopBound(handler, eventLoop: runner.eventLoop)
         runner.eventLoop.makeFutureWithTask { await channels.answer(request) }
@@ -121,6 +141,10 @@ struct ChannelExchanges {
   ) {
     guard let exchange = exchanges[stream] else { return }
     exchanges[stream]?.stage = .answered
+    let runner = handler.runner
+    runner.history.answered(
+      exchange.row, exchange.uniqueID, .channel(answer.status, answer.refusal),
+      after: runner.clock.steady(runner.now) - exchange.since)
     head.removeAll()
     head.append(":status", Int(answer.status))
     if !answer.body.isEmpty { head.append("content-type", literal: "application/json") }
@@ -129,7 +153,7 @@ struct ChannelExchanges {
     if let id = request.requestID, UniqueID(parsing: id.span) != nil {
       head.append("apns-request-id", bytes: id.span)
     } else {
-      head.append("apns-request-id", handler.runner.ids.makeUniqueID().description)
+      head.append("apns-request-id", runner.ids.makeUniqueID().description)
     }
     if let id = answer.uniqueID { head.append("apns-unique-id", id.description) }
     if let channel = answer.channel { head.append("apns-channel-id", channel.description) }
@@ -154,6 +178,17 @@ struct ChannelExchanges {
       case .asked: continue
       }
     }
+  }
+}
+
+extension ChannelExchanges.Exchange {
+  /// Returns the number of its row in the journal of requests; 0 when it is not to be kept.
+  fileprivate func keep(at now: Instant, in history: inout LoopHistory) -> UInt64 {
+    guard let sent else { return 0 }
+    return history.keep(
+      SentRequest(
+        at: now, uniqueID, sent.head, ordinal: sent.ordinal, .unusable(body: body ?? []),
+        bodyBytes: body?.count))
   }
 }
 
@@ -187,6 +222,9 @@ extension ProviderConnection {
       try authorize(request.authorization, for: bundle, at: tokenTime, runner)
     }
     swap(&exchanges, &channels)
+    if credentials.isAuthorized {
+      channels.keep(lastHead.sent?.next(credentials, on: handler), of: stream)
+    }
     raiseStreamsIfAuthorized(handler)
   }
 
