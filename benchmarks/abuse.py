@@ -35,10 +35,10 @@ class Relay:
         run(program, "key", "new", "--state", folder)
         self.process = subprocess.Popen(
             [*core, program, "serve", "--state", folder, "--store", "memory", "--threads", "1", "--provider",
-             "127.0.0.1:0", "--device", "127.0.0.1:0", *plain],
+             "127.0.0.1:0", "--device", "127.0.0.1:0", "--admin", "127.0.0.1:0", *plain],
             stdout=subprocess.PIPE, stderr=open(f"{folder}/log", "w"), text=True)
         words = dict(word.split("=", 1) for word in self.process.stdout.readline().split() if "=" in word)
-        self.provider, self.device = words["provider"], words["device"]
+        self.provider, self.device, self.admin = words["provider"], words["device"], words["admin"]
         # One for all: each new one on a connection counts (`TooManyProviderTokenUpdates`).
         self.bearer = run(program, "jwt", "--state", folder).strip()
 
@@ -160,7 +160,7 @@ def table(relays, seconds, load, wanted):
     honest = [Honest(relay) for relay in relays]
     for one in honest:
         one.push(2)  # Not the first of its kind.
-    clear = [*hostile.ENDLESS, *hostile.BY_STREAM, *(name for name in hostile.CROWDS if "TLS" not in name)]
+    clear = [*hostile.ENDLESS, *hostile.BY_STREAM, *hostile.ADMIN, *(name for name in hostile.CROWDS if "TLS" not in name)]
     encrypted = [*(name for name in hostile.CROWDS if "TLS" in name), "handshakes", "PING", "rapid reset"]
     print("| attack | p99 alone: answer, phone | beside it | times | memory | descriptors left | what the attacker had |")
     print("|---|---|---|---|---|---|---|")
@@ -172,7 +172,8 @@ def table(relays, seconds, load, wanted):
                 continue
             alone = one.push(seconds)
             memory, descriptors = relay.memory(), relay.descriptors()
-            command = [sys.executable, str(clients / "hostile.py"), relay.device if "device" in name else relay.provider,
+            address = relay.admin if "admin" in name else relay.device if "device" in name else relay.provider
+            command = [sys.executable, str(clients / "hostile.py"), address,
                        str(seconds + 1), "--only", name, "--bearer", relay.bearer]
             # Whatever the core has left; the honest ones go first there.
             attacker = subprocess.Popen(["nice", "-n", "19", *load, *command, *(["--ca", relay.ca] if relay.ca else [])],

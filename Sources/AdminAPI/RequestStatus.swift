@@ -2,8 +2,8 @@ import Primitives
 import RelayCore
 package import RelayRequests
 
-/// A provider's request as it was sent, a push, a broadcast or one about channels, with its answer: in `GET /v1/requests`. Times are UNIX
-/// milliseconds.
+/// A provider's request as it was sent, a push, a broadcast or one about channels, with its answer:
+/// in `GET /v1/requests`. Times are UNIX milliseconds.
 package struct RequestStatus: Codable, Equatable, Sendable {
   package struct Header: Codable, Equatable, Sendable {
     package var name: String

@@ -104,10 +104,11 @@ package struct Cockpit: Service {
 
   private func runTCP(_ endpoint: RelayConfiguration.Endpoint, _ ready: Ready) async throws {
     let token = try AdminToken.read(Self.tokenPath(state: configuration.state))
-    var hosts: Set<String> = ["localhost", "127.0.0.1", "::1", endpoint.host.lowercased()]
-    hosts.formUnion(configuration.adminHosts.map { $0.lowercased() })
+    let pages = OwnPages(
+      ["localhost", "127.0.0.1", "::1", endpoint.host.lowercased()],
+      aliases: Set(configuration.adminHosts.map { $0.lowercased() }))
     let connections = AdminConnections()
-    let guarded = (guard: Guard(token: token, connections: connections), hosts: hosts)
+    let guarded = (guard: Guard(token: token, connections: connections), pages: pages)
     let application = Application(
       router: router(guarded: guarded), server: server(connections),
       configuration: ApplicationConfiguration(
@@ -173,12 +174,12 @@ package struct Cockpit: Service {
 
   // MARK: The routes
 
-  func router(guarded: (guard: Guard, hosts: Set<String>)?) -> Router<AdminContext> {
+  func router(guarded: (guard: Guard, pages: OwnPages)?) -> Router<AdminContext> {
     let router = Router(context: AdminContext.self)
     let known = KnownRoutes()
     router.middlewares.add(Refusals(known: known))
     router.middlewares.add(NamedDevices(relay: relay))
-    if let guarded { router.middlewares.add(OwnPages(hosts: guarded.hosts)) }
+    if let guarded { router.middlewares.add(guarded.pages) }
     // These need no token. The router asks the guard about all routes added after it, however they
     // are spelled, and about unknown ones.
     MetricsRoutes(relay: relay, version: Version.number).add(to: router)

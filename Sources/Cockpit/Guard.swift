@@ -1,6 +1,7 @@
 import AdminAPI
 import HTTPTypes
 import Hummingbird
+import Primitives
 import ProviderCredentials
 
 /// Checks for everyone on the admin listener on TCP. Localhost is not private: a page from anywhere
@@ -9,24 +10,30 @@ import ProviderCredentials
 struct OwnPages: RouterMiddleware {
   /// Without ports.
   let hosts: Set<String>
+  /// Those of a proxy in front of this listener, which may have another port.
+  let aliases: Set<String>
+
+  init(_ names: Set<String>, aliases: Set<String>) {
+    (hosts, self.aliases) = (names.union(aliases), aliases)
+  }
 
   func handle(
     _ request: Request, context: AdminContext,
     next: (Request, AdminContext) async throws -> Response
   ) async throws -> Response {
     let host = request.head.authority ?? ""
-    guard isOurs(host) else {
+    // A second line may say another.
+    guard isOurs(host), request.headers[.init("Host")!] == nil else {
       throw Refusal(
         403, "HostNotAllowed",
         "this listener is not called \(host): name it in adminHosts if it is meant to be")
     }
     if let origin = request.headers[.init("Origin")!] {
       let scheme = ["http://", "https://"].first { origin.hasPrefix($0) }
-      guard let scheme, isOurs(origin.dropFirst(scheme.count)) else {
-        throw Refusal(403, "OriginNotAllowed", "pages of \(origin) may not ask here")
+      guard let scheme, isOurs(origin.dropFirst(scheme.count), at: host) else {
+        throw Refusal(403, "OriginNotAllowed", "pages of \(origin.inOneLine) may not ask here")
       }
     }
-    // Another port of this machine is the same site, but not the same origin.
     if let site = request.headers[.init("Sec-Fetch-Site")!],
       !["same-origin", "none"].contains(site)
     {
@@ -39,6 +46,12 @@ struct OwnPages: RouterMiddleware {
 
   private func isOurs(_ authority: some StringProtocol) -> Bool {
     Self.name(authority).map { hosts.contains($0) } ?? false
+  }
+
+  /// Another port of this machine is the same site, but not the same origin.
+  private func isOurs(_ origin: some StringProtocol, at host: String) -> Bool {
+    guard let name = Self.name(origin) else { return false }
+    return origin.lowercased() == host.lowercased() || aliases.contains(name)
   }
 
   /// The name in `NAME`, `NAME:PORT`, `[IPV6]` or `[IPV6]:PORT` (RFC 3986 section 3.2), in lower

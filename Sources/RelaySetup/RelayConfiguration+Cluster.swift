@@ -1,4 +1,6 @@
+import NATS
 import Primitives
+import RelayCluster
 import RelayCore
 
 extension RelayConfiguration {
@@ -18,5 +20,37 @@ extension RelayConfiguration {
       ("tokenRequests", text(requestsPerToken)), ("lease", text(lease)),
       ("keepRequests", "\(keepRequests)"),
     ]
+  }
+}
+
+extension RelayConfiguration {
+  /// Settings that go together, or do not.
+  func checkCluster() throws(ReadingError) {
+    func fail(_ key: String, _ text: String) -> ReadingError {
+      ReadingError(key: key, description: text)
+    }
+    guard store == .jetstream else {
+      guard engine == NATSAccess(servers: []), node.isEmpty else {
+        throw fail("nats", "nats, node, natsCA and the like need store jetstream")
+      }
+      guard advertiseDevice == nil else {
+        throw fail("advertiseDevice", "advertiseDevice needs store jetstream")
+      }
+      return
+    }
+    guard !nats.isEmpty else { throw fail("nats", "store jetstream needs nats, one URL or more") }
+    guard ClusterJournal.isNodeName(node) else {
+      throw fail("node", "store jetstream needs node: 1 to 64 letters, digits, - or _")
+    }
+    guard natsCertificate.isEmpty == natsKey.isEmpty else {
+      throw fail("natsKey", "natsCertificate and natsKey go together")
+    }
+    guard advertiseDevice?.isWildcard != true else {
+      throw fail("advertiseDevice", "advertiseDevice is one address that phones can connect to")
+    }
+    guard lease >= .seconds(1) else { throw fail("lease", "lease must be 1 second or more") }
+    guard clock == .system else {
+      throw fail("clock", "clock virtual needs store sqlite or memory")
+    }
   }
 }

@@ -237,8 +237,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     logNotifications = try reader.number("logNotifications", logNotifications, 0...10_000_000)
     let kept = try reader.number("keepRequests", profile == .dev ? 16 : 0, 0...65_536)
     keepRequests = kept << 20
-    let places = try reader.text("redact", "")
-    redact = places.isEmpty ? [] : try Self.redactedPlaces(places)
+    redact = try Self.redactedPlaces(try reader.text("redact", ""))
     record = try reader.text("record", record)
     recordPayloads = try reader.choice("recordPayloads", recordPayloads)
     recordLimit = try reader.number("recordLimit", recordLimit, 1...Limits.recordingMegabytes)
@@ -323,6 +322,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     let places = text.split(separator: ",", omittingEmptySubsequences: false).map { place in
       String(place.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
     }
+    if text.isEmpty { return [] }
     for place in places
     where place.replacing("\\.", with: "_").split(separator: ".", omittingEmptySubsequences: false)
       .contains("")
@@ -333,35 +333,6 @@ package struct RelayConfiguration: Equatable, Sendable {
       )
     }
     return places
-  }
-
-  private func checkCluster() throws(ReadingError) {
-    func fail(_ key: String, _ text: String) -> ReadingError {
-      ReadingError(key: key, description: text)
-    }
-    guard store == .jetstream else {
-      guard engine == NATSAccess(servers: []), node.isEmpty else {
-        throw fail("nats", "nats, node, natsCA and the like need store jetstream")
-      }
-      guard advertiseDevice == nil else {
-        throw fail("advertiseDevice", "advertiseDevice needs store jetstream")
-      }
-      return
-    }
-    guard !nats.isEmpty else { throw fail("nats", "store jetstream needs nats, one URL or more") }
-    guard ClusterJournal.isNodeName(node) else {
-      throw fail("node", "store jetstream needs node: 1 to 64 letters, digits, - or _")
-    }
-    guard natsCertificate.isEmpty == natsKey.isEmpty else {
-      throw fail("natsKey", "natsCertificate and natsKey go together")
-    }
-    guard advertiseDevice?.isWildcard != true else {
-      throw fail("advertiseDevice", "advertiseDevice is one address that phones can connect to")
-    }
-    guard lease >= .seconds(1) else { throw fail("lease", "lease must be 1 second or more") }
-    guard clock == .system else {
-      throw fail("clock", "clock virtual needs store sqlite or memory")
-    }
   }
 
   /// All keys allowed in a file; others are refused as misspelled.

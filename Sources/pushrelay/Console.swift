@@ -51,9 +51,9 @@ enum Console {
   }
 
   /// Writes rows in columns, two spaces apart; the last column is not padded. On a terminal it is
-  /// cut at the edge in a list, on a line of its own if hardly any of it would be left, and whole in
-  /// the two columns that are about one thing, or if `isWhole`: what is written there is what one
-  /// asked for.
+  /// cut at the edge in a list, on a line of its own if hardly any of it would be left, and whole
+  /// in the two columns that are about one thing, or if `isWhole`: what is written there is what
+  /// one asked for.
   static func say(table rows: [[String]], isWhole: Bool = false) {
     let rows = rows.map { $0.map(\.inOneLine) }
     var widths: [Int] = []

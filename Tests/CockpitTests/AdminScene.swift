@@ -39,7 +39,7 @@ struct AdminScene {
     try await TestRelay.run(options) { relay in
       let guarded = (
         guard: Guard(token: token, connections: AdminConnections()),
-        hosts: Set(["localhost", "::1"])
+        pages: OwnPages(["localhost", "::1"], aliases: ["proxy.example"])
       )
       let router = relay.cockpit.router(guarded: isGuarded ? guarded : nil)
       try await body(AdminScene(relay: relay, responder: router.buildResponder()))

@@ -78,7 +78,8 @@ import Testing
   /// A page from anywhere can ask this listener, under any name.
   @Test func onlyOurPagesAskUnderOurNames() async throws {
     let origins: [(String, Bool)] = [
-      ("http://localhost:8080", true), ("https://localhost", true), ("http://[::1]:1", true),
+      ("http://localhost", true), ("https://LOCALHOST", true), ("http://proxy.example:8443", true),
+      ("http://localhost:8080", false), ("http://[::1]:1", false), ("http://localhost:80", false),
       ("http://evil.example", false), ("ftp://localhost", false), ("localhost", false),
       ("null", false), ("https://localhost.evil.example", false),
     ]
@@ -86,7 +87,8 @@ import Testing
       ("same-origin", true), ("none", true), ("same-site", false), ("cross-site", false),
     ]
     let hosts: [(String?, Bool)] = [
-      ("localhost:1", true), ("[::1]:80", true), ("evil.example", false), (nil, false),
+      ("localhost:1", true), ("[::1]:80", true), ("proxy.example", true), ("evil.example", false),
+      (nil, false),
     ]
     try await AdminScene.run(isGuarded: true) { ask in
       for path in ["/v1/clock", "/", "/health/live"] {
@@ -95,6 +97,8 @@ import Testing
           #expect(answer.status == (isOurs ? 200 : 403), "\(path) from \(origin)")
           #expect(isOurs || answer.reason == "OriginNotAllowed")
         }
+        let two = try await ask(.get, path, headers: ["host": "evil.example"])
+        #expect(two.status == 403 && two.reason == "HostNotAllowed", "\(path)")
         for (site, isOurs) in sites {
           let answer = try await ask(.get, path, headers: ["sec-fetch-site": site])
           #expect(answer.status == (isOurs ? 200 : 403), "\(path) from \(site)")

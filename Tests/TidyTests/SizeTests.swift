@@ -10,12 +10,12 @@ private enum Most {
 /// The most lines of Swift in each target of `Sources`: what the features of today take. Raising
 /// one is a line in the commit that needs it, which says what for; docs/COST.md: what they buy.
 private let linesPerTarget = [
-  "AdminAPI": 1150, "Cockpit": 3550, "CoreBenchmarks": 850, "DeviceLink": 700, "DeviceModel": 6900,
+  "AdminAPI": 1150, "Cockpit": 3600, "CoreBenchmarks": 850, "DeviceLink": 700, "DeviceModel": 6900,
   "DeviceSimulator": 5800, "HTTP2": 3250, "NATS": 350, "PhoneRuntime": 2900, "Primitives": 700,
   "ProviderCredentials": 1800, "RelayClient": 1950, "RelayCluster": 5200, "RelayCore": 10000,
-  "RelayFaults": 350, "RelayRecording": 2950, "RelayRequests": 900, "RelayServer": 10800,
+  "RelayFaults": 350, "RelayRecording": 2950, "RelayRequests": 950, "RelayServer": 10850,
   "RelaySetup": 750, "RelayStore": 2800, "RelayTestKit": 350, "SQLite": 450, "TLS": 1700,
-  "Transport": 150, "pushrelay": 6400,
+  "Transport": 150, "pushrelay": 6450,
 ]
 
 /// Files that are one table, a row a case, and may be longer. None is today.

@@ -46,6 +46,19 @@ ENDLESS = {
     "PING": frame(PING, 0, 0, b"12345678"), "SETTINGS": frame(SETTINGS, 0, 0),
 }
 
+# The same to the admin listener, which speaks HTTP/1.1. A body without an end follows its refusal; names that are too
+# long are one head without an end.
+ADMIN = {
+    "refused requests, admin": b"GET /v1/overview HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    "other names, admin": b"GET / HTTP/1.1\r\nhost: a.example\r\n\r\n",
+    "bodies without end, admin": b"x" * 200,
+    "heads without end, admin": b"x: " + b"y" * 200 + b"\r\n",
+}
+FIRST = {
+    "bodies without end, admin": b"POST /v1/push HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000000\r\n\r\n",
+    "heads without end, admin": b"GET / HTTP/1.1\r\nhost: localhost\r\n",
+}
+
 def streams(make):
     return lambda first: b"".join(make(first + 2 * index) for index in range(100))
 
@@ -86,13 +99,14 @@ def flood(address, name, seconds, once=False, ca=None):
         try:
             peer = connect(address, ca)
             peer.settimeout(.2)
-            peer.sendall(HELLO + (OPEN if name in ENDLESS else b""))
+            peer.sendall(FIRST.get(name, b"") if name in ADMIN else HELLO + (OPEN if name in ENDLESS else b""))
             if name.startswith("RST"):
                 peer.sendall(frame(RESET, 0, 1, b"\0\0\0\x08"))
             first = 3
             while time.monotonic() < end:
                 try:
-                    part = ENDLESS[name] * 500 if name in ENDLESS else BY_STREAM[name](first)
+                    same = ENDLESS.get(name) or ADMIN.get(name)
+                    part = same * 500 if same else BY_STREAM[name](first)
                     first += 200
                     sent += len(part)
                     peer.sendall(part)
@@ -144,6 +158,8 @@ CROWDS = {
         field(*pair) for pair in [(b":method", b"POST"), (b":scheme", b"https"), (b":authority", b"a"),
                                   (b":path", b"/v1/devices/0f952648-02e1-843e-8000-000000000002/stream")])),
         frame(DATA, 0, 1, b'{"type":"keepalive"}\n')),
+    "half heads, admin": (500, lambda o: b"GET / HTTP/1.1\r\nhost: localhost\r\n", b"x: y\r\n"),
+    "peers that never read, admin": (300, lambda o: b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 20, b""),
 }
 
 def crowd(address, name, seconds, options):
@@ -169,7 +185,7 @@ def crowd(address, name, seconds, options):
                     peer.send(again)
                     sent += len(again)
                 # Where nothing is read, an end shows as an error of the next send.
-                if name not in ("peers that never read", "zero windows") and select.select([peer], [], [], 0)[0] \
+                if not name.startswith(("peers that never read", "zero windows")) and select.select([peer], [], [], 0)[0] \
                         and peer.recv(65536) == b"":
                     raise OSError
                 left.append(peer)
@@ -212,8 +228,8 @@ if __name__ == "__main__":
             continue
         if name in CROWDS:
             sent, away = crowd(address, name, options.seconds, options)
-        elif name in ENDLESS or name in BY_STREAM:
+        elif name in ENDLESS or name in BY_STREAM or name in ADMIN:
             sent, away = flood(address, name, options.seconds, options.once, options.ca)
         else:
-            sys.exit(f"{name} is none of: {', '.join([*ENDLESS, *BY_STREAM, *CROWDS, 'handshakes'])}")
+            sys.exit(f"{name} is none of: {', '.join([*ENDLESS, *BY_STREAM, *ADMIN, *CROWDS, 'handshakes'])}")
         print(f"{name:32} {sent / 1e6:8.1f} MB, sent away {away} times", flush=True)
