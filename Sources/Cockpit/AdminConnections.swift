@@ -99,7 +99,7 @@ struct AdminChannel: ServerChildChannel {
 }
 
 /// Ends a connection whose request goes on behind its answer: the server would read it to its end,
-/// and it may have none.
+/// and it may have none. Behind its last answer it would wait for the peer's end.
 final class LateBodies: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
@@ -129,12 +129,21 @@ final class LateBodies: ChannelDuplexHandler, RemovableChannelHandler {
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     if case .end = unwrapOutboundIn(data), isReading {
       isAnswered = true
-      let channel = context.channel
-      end = context.eventLoop.scheduleTask(
-        in: .milliseconds(Limits.adminUnread.milliseconds)
-      ) { channel.close(promise: nil) }
+      endSoon(context.channel)
     }
     context.write(data, promise: promise)
+  }
+
+  func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+    if mode == .output { endSoon(context.channel) }
+    context.close(mode: mode, promise: promise)
+  }
+
+  private func endSoon(_ channel: any Channel) {
+    end?.cancel()
+    end = channel.eventLoop.scheduleTask(
+      in: .milliseconds(Limits.adminUnread.milliseconds)
+    ) { channel.close(promise: nil) }
   }
 
   func handlerRemoved(context: ChannelHandlerContext) { end?.cancel() }

@@ -28,6 +28,35 @@ import Testing
     }
   }
 
+  /// The relay says 400 and shuts its half; what the peer has yet to send fills both buffers, so
+  /// that its end does not come.
+  @Test func aHeadWithoutAnEndLeavesNothing() async throws {
+    let script = """
+      import os, socket, sys, time
+      host, port = sys.argv[1].rsplit(":", 1)
+      count = lambda: len(os.listdir(f"/proc/{sys.argv[2]}/fd"))
+      before = count()
+      peer = socket.create_connection((host, int(port)), timeout=2)
+      try:
+          peer.sendall(b"GET / HTTP/1.1\\r\\nhost: localhost\\r\\n")
+          while True:
+              peer.sendall((b"x: " + b"y" * 200 + b"\\r\\n") * 500)
+      except OSError:
+          # Unread, it would end the connection at once.
+          assert b" 400 " in peer.recv(65536)
+          peer.close()
+      end = time.monotonic() + 20
+      while count() > before and time.monotonic() < end:
+          time.sleep(0.1)
+      print("left" if count() > before else "gone")
+      """
+    try await RelayProcess.run(RelaySetup(arguments: ["--admin", "127.0.0.1:0"])) { relay in
+      let outcome = try await Program.run(
+        "python3", ["-c", script, relay.admin, "\(relay.processID)"])
+      #expect(try outcome.checked("python3") == "gone\n")
+    }
+  }
+
   /// Whoever enrols chooses a name: somebody's token as a name gets nothing of his.
   @Test func aTokenIsNoName() async throws {
     try await RelayProcess.run(RelaySetup(arguments: ["--admin", "127.0.0.1:0"])) { relay in
