@@ -48,6 +48,9 @@ struct MetricsRoutes {
     text.add(
       "journal_healthy", "1 while everything that is accepted can be written",
       relay.isJournalHealthy ? 1 : 0)
+    text.add(
+      "memory_full", "1 while memory is at maximumMemory and pushes are refused",
+      relay.isMemoryFull ? 1 : 0)
     text.add("faults_injected_total", "Times that a fault has acted", Double(relay.faultCount))
     text.add(
       "event_gaps_total", "Events that did not fit into the feed",

@@ -100,6 +100,8 @@ extension Relay {
     !inbox.journalFails
   }
 
+  package var isMemoryFull: Bool { settings.memory?.isFull ?? false }
+
   /// Submits a notification like a provider's: refusals are remembered and faults act. nil when a
   /// fault prevents any answer.
   ///

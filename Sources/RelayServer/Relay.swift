@@ -61,6 +61,9 @@ package final class Relay: Service {
     descriptors = Descriptors(logger)
     var settings = try ServerSettings(configuration, onLife: onLife)
     settings.findLife = { [inbox] in await inbox.life(of: $0).value }
+    if configuration.maximumMemory > 0 {
+      settings.memory = MemoryWatch(limitBytes: configuration.maximumMemory, logger)
+    }
     // Phones and providers of every node of a cluster reach channels that others manage.
     let isNode = configuration.store == .jetstream
     if configuration.channels != nil || isNode {

@@ -27,6 +27,8 @@ package struct ServerSettings: Sendable {
   package var port: HopPort?
   package var stripeCount = 1
   package var recording: Recording?
+  /// nil without a limit of memory.
+  var memory: MemoryWatch?
   /// Called with every step of every notification, on its loop; must be quick.
   package var onLife: (@Sendable (DeliveryEvent) -> Void)?
 

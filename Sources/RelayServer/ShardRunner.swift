@@ -50,6 +50,8 @@ final class ShardRunner {
   var timers = LoopTimers()
   var faults = LoopFaults()
   var checkpoints: [UInt32: RunnerCheckpoint] = [:]
+  /// True while memory is at its limit (`MemoryWatch`).
+  var isFull = false
   private var isFinishing = false
 
   /// Another loop's runner, reachable only through that loop.
@@ -106,6 +108,7 @@ final class ShardRunner {
   }
 
   func raise(_ event: Event, forKey routingKey: UInt64, at now: Instant) {
+    if isFull, event.staysInMemory { return refuse(event) }
     let (partition, loop) = partitions.place(ofRoutingKey: routingKey)
     if isNode {
       if isBarred(event) { return refuse(event) }
@@ -279,6 +282,8 @@ final class ShardRunner {
     for connection in connections.binary.values { connection.sweep(at: steady) }
     for connection in connections.proxied.values { connection.sweep(at: steady) }
     if isNode { sweepHops() }
+    if index == 0 { settings.memory?.look() }
+    isFull = settings.memory?.isFull ?? false
     finishBatch()
     core.flushRecording()
   }
@@ -411,6 +416,17 @@ extension ShardRunner {
       // Once per state of the directory is enough. `Relay` looks too, and logs.
       unreadableKeys = stamp
       return false
+    }
+  }
+}
+
+extension Event {
+  /// Whether what it asks for takes memory beyond the answer.
+  fileprivate var staysInMemory: Bool {
+    switch self {
+    case .submitted, .asked(.enrolled, _, _), .asked(.registered, _, _), .asked(.subscribed, _, _):
+      true
+    case .asked, .stream, .journal, .alias, .broadcast, .operated, .clock: false
     }
   }
 }

@@ -65,6 +65,8 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var threads = 1
   /// Bytes of provider requests that are kept as they were sent; 0 keeps none.
   package var keepRequests = 16 << 20
+  /// Bytes of the process from which on nothing is taken that stays; 0 for no limit.
+  package var maximumMemory = 0
   /// Places of payloads that are not kept, such as `aps.alert.body`.
   package var redact: [String] = []
   package var record = ""
@@ -237,6 +239,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     logNotifications = try reader.number("logNotifications", logNotifications, 0...10_000_000)
     let kept = try reader.number("keepRequests", profile == .dev ? 16 : 0, 0...65_536)
     keepRequests = kept << 20
+    maximumMemory = try reader.number("maximumMemory", 0, 0...1_048_576) << 20
     redact = try Self.redactedPlaces(try reader.text("redact", ""))
     record = try reader.text("record", record)
     recordPayloads = try reader.choice("recordPayloads", recordPayloads)
@@ -341,7 +344,8 @@ package struct RelayConfiguration: Equatable, Sendable {
     "channels", "admin", "adminHosts", "metricsTopics", "plaintext",
     "store", "linger",
     "logNotifications",
-    "threads", "keepRequests", "redact", "record", "recordPayloads", "recordLimit", "auth",
+    "threads", "keepRequests", "maximumMemory", "redact", "record", "recordPayloads", "recordLimit",
+    "auth",
     "environment",
     "strict", "policy", "appSilentsPerHour", "appSilentBurst",
     "deviceSilentsPerHour", "deviceSilentBurst", "keepAlive", "keepAliveTimeout",

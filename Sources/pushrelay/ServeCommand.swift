@@ -76,6 +76,8 @@ struct ServeCommand: AsyncParsableCommand {
   var threads: Int?
   @Option(help: "Megabytes of requests to keep as they were sent (default: 16, production: 0).")
   var keepRequests: Int?
+  @Option(help: "Megabytes from which on pushes and registrations are refused (default: 0, none).")
+  var maximumMemory: Int?
   @Option(help: "Places of payloads not to keep, such as aps.alert,user.email.")
   var redact: String?
   @Option(help: "Write down all that happens to this file, for 'pushrelay replay'.")
@@ -149,6 +151,7 @@ struct ServeCommand: AsyncParsableCommand {
     ].merging(engine.texts) { $1 }
     var contents = texts.compactMapValues { $0.map { ConfigContent.string($0) } }
     contents["keepRequests"] = keepRequests.map { .int($0) }
+    contents["maximumMemory"] = maximumMemory.map { .int($0) }
     contents["threads"] = threads.map { .int($0) }
     contents["seed"] = seed.map { .int($0) }
     contents["keepAlive"] = keepAlive.map { .double($0) }
