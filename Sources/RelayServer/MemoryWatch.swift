@@ -22,8 +22,8 @@ package final class MemoryWatch: Sendable {
   /// Looks at the process; about once a second, by one loop.
   func look() {
     guard limitBytes > 0, let used = Self.residentBytes else { return }
-    guard note(used) else { return looks.store(0, ordering: .relaxed) }
-    // What was freed may still be counted. Slow: not on a loop.
+    guard record(used) else { return looks.store(0, ordering: .relaxed) }
+    // Freed memory may still be counted. Slow: not on a loop.
     let count = looks.load(ordering: .relaxed)
     looks.store((count + 1) % Self.looksBetweenReturns, ordering: .relaxed)
     if count == 0 { Task { Relay.returnMemory() } }
@@ -31,7 +31,7 @@ package final class MemoryWatch: Sendable {
 
   /// Returns whether so much is too much, and logs when that changes.
   @discardableResult
-  func note(_ used: Int) -> Bool {
+  func record(_ used: Int) -> Bool {
     let wasFull = isFull
     let isFull = used > (wasFull ? limitBytes - limitBytes / Self.room : limitBytes)
     guard isFull != wasFull else { return isFull }

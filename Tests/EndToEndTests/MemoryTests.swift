@@ -7,9 +7,7 @@ import Testing
     let options = ["--admin", "127.0.0.1:0", "--maximum-memory", "1"]
     try await RelayProcess.run(RelaySetup(arguments: options)) { relay in
       let admin = try Admin(relay)
-      while try await !admin("GET", "/metrics").body.contains("\npushrelay_memory_full 1") {
-        try await Task.sleep(for: .milliseconds(100))
-      }
+      while try await !admin("GET", "/metrics").body.contains("\npushrelay_memory_full 1") {}
       let push = Push(to: String(repeating: "ab", count: 32), try await relay.providerToken())
       let answer = try #require(try await relay.send([push]).first)
       #expect(answer.status == 503 && answer.reason == "ServiceUnavailable", "\(answer)")

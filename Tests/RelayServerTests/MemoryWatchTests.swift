@@ -13,7 +13,7 @@ import Testing
     for (used, isFull) in [
       (1600, false), (1601, true), (1501, true), (1500, false), (1600, false), (1700, true),
     ] {
-      #expect(watch.note(used) == isFull && watch.isFull == isFull, "\(used)")
+      #expect(watch.record(used) == isFull && watch.isFull == isFull, "\(used)")
     }
   }
 
@@ -23,7 +23,7 @@ import Testing
     small.look()
     #expect(small.isFull)
     let large = MemoryWatch(limitBytes: 1 << 50, quiet)
-    #expect(large.note(1 << 51))
+    #expect(large.record(1 << 51))
     large.look()
     #expect(!large.isFull)
     let none = MemoryWatch(limitBytes: 0, quiet)
@@ -52,7 +52,7 @@ import Testing
     }
     // No phone has this token.
     #expect(try statuses() == [400, 201, 200, 200])
-    watch.note(1 << 51)
+    watch.record(1 << 51)
     scene.runner.isFull = watch.isFull
     #expect(try statuses() == [503, 503, 503, 200])
     #expect(scene.runner.history.refusals.last?.rejection == .serviceUnavailable)
