@@ -196,7 +196,6 @@ package struct ChannelAnswer: Hashable, Sendable {
   package var channel: ChannelID?
   /// `apns-unique-id`, of a broadcast.
   package var uniqueID: UniqueID?
-  package private(set) var refusal: ChannelRefusal?
   package var body: [UInt8]
 
   package init(
@@ -210,6 +209,11 @@ package struct ChannelAnswer: Hashable, Sendable {
 
   package init(_ refusal: ChannelRefusal) {
     self.init(status: refusal.row.status, body: #"{"reason":"\#(refusal.row.reason)"}"#)
-    self.refusal = refusal
+  }
+
+  /// As its body says it, also when it comes from another node.
+  package var refusal: ChannelRefusal? {
+    guard status >= 400 else { return nil }
+    return ChannelRefusal.allCases.first { Self($0) == self }
   }
 }

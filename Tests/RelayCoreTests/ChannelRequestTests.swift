@@ -218,5 +218,7 @@ import Testing
     #expect(
       ChannelAnswer(.badChannelID)
         == ChannelAnswer(status: 400, body: #"{"reason":"BadChannelId"}"#))
+    for refusal in ChannelRefusal.allCases { #expect(ChannelAnswer(refusal).refusal == refusal) }
+    #expect(ChannelAnswer(status: 201).refusal == nil)
   }
 }

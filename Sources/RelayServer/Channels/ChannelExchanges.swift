@@ -142,9 +142,11 @@ struct ChannelExchanges {
     guard let exchange = exchanges[stream] else { return }
     exchanges[stream]?.stage = .answered
     let runner = handler.runner
-    runner.history.answered(
-      exchange.row, exchange.uniqueID, .channel(answer.status, answer.refusal),
-      after: runner.clock.steady(runner.now) - exchange.since)
+    if exchange.row > 0 {
+      runner.history.answered(
+        exchange.row, exchange.uniqueID, .channel(answer.status, answer.refusal),
+        after: runner.clock.steady(runner.now) - exchange.since)
+    }
     head.removeAll()
     head.append(":status", Int(answer.status))
     if !answer.body.isEmpty { head.append("content-type", literal: "application/json") }
