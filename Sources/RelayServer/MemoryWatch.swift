@@ -4,8 +4,7 @@ import Synchronization
 
 /// Whether the process has as much memory as it may (`maximumMemory`): then what would stay is
 /// refused, long before the system ends the process and everybody loses it.
-package final class MemoryWatch: Sendable {
-  /// 0 for no limit.
+final class MemoryWatch: Sendable {
   private let limitBytes: Int
   private let logger: Logger
   private let state = Atomic(false)
@@ -17,11 +16,11 @@ package final class MemoryWatch: Sendable {
 
   init(limitBytes: Int, _ logger: Logger) { (self.limitBytes, self.logger) = (limitBytes, logger) }
 
-  package var isFull: Bool { state.load(ordering: .relaxed) }
+  var isFull: Bool { state.load(ordering: .relaxed) }
 
   /// Looks at the process; about once a second, by one loop.
   func look() {
-    guard limitBytes > 0, let used = Self.residentBytes else { return }
+    guard let used = Self.residentBytes else { return }
     guard record(used) else { return looks.store(0, ordering: .relaxed) }
     // Freed memory may still be counted. Slow: not on a loop.
     let count = looks.load(ordering: .relaxed)
