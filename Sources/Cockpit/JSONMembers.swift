@@ -52,7 +52,7 @@ struct JSONMembers {
     guard case .object = value.value else {
       throw Refusal.body("\(prefix + key) is an object", field: prefix + key)
     }
-    return try JSONMembers(value, known: known, under: key)
+    return try JSONMembers(value, known: known, under: prefix + key)
   }
 
   /// The members of a member that is an object of any names; none when it is absent.

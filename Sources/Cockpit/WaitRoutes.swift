@@ -445,10 +445,24 @@ package struct WaitWish {
       // A number is written as in the header.
       (name.lowercased(), value.text ?? String(decoding: value.source, as: UTF8.self))
     }
-    match.payload = try members.members(of: "payload").map { path, value in
-      PayloadCondition(PayloadPath(path), .equals(value))
-    }
+    match.payload = try conditions(members)
     return match
+  }
+
+  /// `{"aps.badge":3}`, or as in queries `["aps.badge=3","aps.alert.title~hello"]`.
+  private static func conditions(_ members: JSONMembers) throws -> [PayloadCondition] {
+    guard case .list(let texts)? = members.value("payload")?.value else {
+      return try members.members(of: "payload").map { path, value in
+        PayloadCondition(PayloadPath(path), .equals(value))
+      }
+    }
+    return try texts.map { text in
+      guard let text = text.text, !text.isEmpty else {
+        throw Refusal.body(
+          "in a list each condition is a text such as aps.badge=3", field: "expect.match.payload")
+      }
+      return PayloadCondition(text)
+    }
   }
 
   static func timeout(_ text: String) throws(Refusal) -> Interval {

@@ -209,7 +209,7 @@ package enum ActivityRefusal: Hashable, Codable, Sendable {
   case offForAll
   /// Without a part that its event needs, by key.
   case lacks(String)
-  /// Another event than its token or channel is for.
+  /// Another event or type of attributes than its token or channel is for.
   case wrongToken
   /// The app has no such attributes.
   case unknownType(String)
@@ -236,7 +236,7 @@ package enum ActivityRefusal: Hashable, Codable, Sendable {
     case .off: "Live Activities of \(app) are switched off"
     case .offForAll: "Live Activities are switched off"
     case .lacks(let key): "its payload has no usable \(key)"
-    case .wrongToken: "its token or channel is for another event"
+    case .wrongToken: "its token or channel is for another event or attributes-type"
     case .unknownType(let type): "\(app) has no attributes \(type)"
     case .unknownActivity: "there is no such activity"
     case .hasEnded: "the activity has ended"

@@ -200,9 +200,10 @@ extension Phone {
 
   private mutating func start(_ push: ActivityPush, _ type: String) {
     let index = push.app.number
-    guard push.type == type else {
-      return refuse(
-        push, push.type.map { .unknownType(String($0.prefix(64))) } ?? .lacks("attributes-type"))
+    guard let named = push.type else { return refuse(push, .lacks("attributes-type")) }
+    guard named == type else {
+      let isKnown = apps[index].definition.activities?.types.contains(named) == true
+      return refuse(push, isKnown ? .wrongToken : .unknownType(String(named.prefix(64))))
     }
     guard let attributes = push.attributes else { return refuse(push, .lacks("attributes")) }
     guard let content = push.content else { return refuse(push, .lacks("content-state")) }

@@ -72,9 +72,10 @@ package enum ChannelRefusal: CaseIterable, Error, Sendable {
     }
   }
 
-  /// The refusal with this reason, a space in it left out; nil when there is none.
+  /// The refusal with this reason, with or without its space; nil when there is none.
   package init?(reason: String) {
-    let found = Self.allCases.first { $0.row.reason.replacing(" ", with: "") == reason }
+    let wanted = reason.replacing(" ", with: "")
+    let found = Self.allCases.first { $0.row.reason.replacing(" ", with: "") == wanted }
     guard let found else { return nil }
     self = found
   }

@@ -134,7 +134,7 @@ extension SentRequest.Answer.Outcome: BinaryCodable {
       let (status, reason): (Int, String?) = (try reader.read(), try reader.read())
       self = .channel(
         UInt16(clamping: status),
-        reason.flatMap { ChannelRefusal(reason: $0.replacing(" ", with: "")) })
+        reason.flatMap(ChannelRefusal.init(reason:)))
     default: throw reader.invalid(Self.self)
     }
   }

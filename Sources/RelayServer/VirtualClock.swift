@@ -190,6 +190,11 @@ extension LoopSet {
   func timeMoved() async -> Int { await onEach { $0.timeMoved() }.reduce(0, +) }
 
   func counters() async -> ShardCounters {
-    await onEach { $0.core.shard.counters }.reduce(ShardCounters(), +)
+    await onEach {
+      var counters = $0.core.shard.counters
+      // A shard hears only of requests that are in order.
+      counters.rejected = $0.metrics.refused
+      return counters
+    }.reduce(ShardCounters(), +)
   }
 }

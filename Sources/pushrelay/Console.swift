@@ -54,7 +54,12 @@ enum Console {
   /// cut at the edge in a list, on a line of its own if hardly any of it would be left, and whole
   /// in the two columns that are about one thing, or if `isWhole`: what is written there is what
   /// one asked for.
-  static func say(table rows: [[String]], isWhole: Bool = false) {
+  ///
+  /// - Parameter colours: of the rows; none for those without.
+  static func say(
+    table rows: [[String]], isWhole: Bool = false, colours: [Highlight.Colour?] = []
+  ) {
+    let colours = colours + Array(repeating: nil, count: rows.count - colours.count)
     let rows = rows.map { $0.map(\.inOneLine) }
     var widths: [Int] = []
     for row in rows {
@@ -63,7 +68,7 @@ enum Console {
         widths[column] = max(widths[column], cell.count)
       }
     }
-    for row in rows {
+    for (row, colour) in zip(rows, colours) {
       var line = ""
       for (column, cell) in row.enumerated() {
         line += cell
@@ -71,16 +76,17 @@ enum Console {
         line += String(repeating: " ", count: widths[column] - cell.count + 2)
       }
       guard row.count > 2, !isWhole, let columns = Terminal.columns, let last = row.last else {
-        say(line)
+        say(styled: Highlight.text(line, colour))
         continue
       }
       let first = line.count - last.count
       if columns - first < min(last.count, 24) {
-        say(String(line.prefix(first - 2)))
+        say(styled: Highlight.text(String(line.prefix(first - 2)), colour))
         line = "  " + last
       }
       while line.last == " " { line.removeLast() }
-      say(line.count > columns ? line.prefix(columns - 1) + "…" : line)
+      if line.count > columns { line = line.prefix(columns - 1) + "…" }
+      say(styled: Highlight.text(line, colour))
     }
   }
 

@@ -27,7 +27,7 @@ enum Terminal {
   }()
 }
 
-/// Colours and marks of a timeline on a terminal, none in a pipe, unless `CLICOLOR_FORCE` wants
+/// Colours and marks of lists and timelines on a terminal, none in a pipe, unless `CLICOLOR_FORCE` wants
 /// them everywhere (bixense.com/clicolors) or `NO_COLOR` nowhere (no-color.org).
 enum Highlight {
   static let isOn: Bool = {
@@ -37,28 +37,50 @@ enum Highlight {
     return environment["TERM"] != "dumb" && Terminal.shows(.standardOutput)
   }()
 
-  static func text(_ line: TraceLine, _ text: String) -> String {
-    guard let style = style(of: line) else { return "  \(text)" }
-    return "\u{1B}[\(style.colour)m\(style.mark) \(text)\u{1B}[0m"
+  enum Colour: Int {
+    case red = 31
+    case green, yellow
+    case magenta = 35
+    case cyan
   }
 
-  private typealias Style = (mark: String, colour: Int)
+  static func text(_ text: String, _ colour: Colour?) -> String {
+    guard isOn, let colour else { return text }
+    return "\u{1B}[\(colour.rawValue)m\(text)\u{1B}[0m"
+  }
+
+  static func text(_ line: TraceLine, _ text: String) -> String {
+    guard let style = style(of: line) else { return "  \(text)" }
+    return self.text("\(style.mark) \(text)", style.colour)
+  }
+
+  private typealias Style = (mark: String, colour: Colour)
 
   private static let styles: [TraceKind: Style] = [
-    .stored: ("○", 33), .waits: ("○", 33), .discarded: ("✕", 31), .refused: ("!", 31),
-    .abandoned: ("!", 31), .taskExpired: ("!", 31), .dataUnavailable: ("!", 31), .fault: ("!", 31),
-    .connected: ("·", 36), .disconnected: ("·", 36), .booted: ("·", 36), .crashed: ("!", 31),
-    .started: ("·", 36),
+    .stored: ("○", .yellow), .waits: ("○", .yellow), .discarded: ("✕", .red),
+    .refused: ("!", .red), .abandoned: ("!", .red), .taskExpired: ("!", .red),
+    .dataUnavailable: ("!", .red), .fault: ("!", .red), .connected: ("·", .cyan),
+    .disconnected: ("·", .cyan), .booted: ("·", .cyan), .crashed: ("!", .red),
+    .started: ("·", .cyan),
   ]
   /// By what triggered the push.
   private static let sent: [String: Style] = [
-    "piggyback": ("◆", 35), "refill": ("▲", 32), "hold": ("▲", 32),
+    "piggyback": ("◆", .magenta), "refill": ("▲", .green), "hold": ("▲", .green),
   ]
+
+  /// Of where a notification is, by the word for its step; nil for what is ordinary.
+  static func colour(of step: String) -> Colour? {
+    switch step {
+    case "stored", "held": .yellow
+    case "discarded", "refused": .red
+    default: nil
+    }
+  }
 
   /// nil for what is ordinary.
   private static func style(of line: TraceLine) -> Style? {
     if line.kind == .sent { return sent[line.why] }
-    if line.kind == .outcome { return line.why.hasPrefix("not launched") ? ("!", 33) : nil }
+    if line.kind == .outcome { return line.why.hasPrefix("not launched") ? ("!", .yellow) : nil }
     return styles[line.kind]
   }
 }

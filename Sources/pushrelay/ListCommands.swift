@@ -25,10 +25,11 @@ struct DevicesCommand: AsyncParsableCommand {
   func run() async throws {
     let path = "/v1/devices" + Query([("search", search), ("limit", String(limit))]).text
     guard let page = try await common.ask(DeviceList.self, .GET, path) else { return }
-    var rows: [[String]] = []
+    var (rows, colours): ([[String]], [Highlight.Colour?]) = ([], [])
     for device in page.devices {
       let phone = [device.device, device.name ?? "", device.connected ? "connected" : "away"]
       if device.apps.isEmpty { rows.append(phone + ["no app"]) }
+      colours += device.apps.isEmpty ? [nil] : device.apps.map { $0.budget.allowed ? nil : .yellow }
       for app in device.apps {
         let stored = [app.visible.map { _ in "visible" }, app.silent.map { _ in "silent" }]
           .compactMap(\.self).joined(separator: " and ")
@@ -36,7 +37,7 @@ struct DevicesCommand: AsyncParsableCommand {
           phone + [app.topic, Self.text(app.budget), stored.isEmpty ? "" : "stored: \(stored)"])
       }
     }
-    Console.say(table: rows)
+    Console.say(table: rows, colours: colours)
     if page.devices.isEmpty { Console.log("none; 'pushrelay device NAME' makes one") }
     if page.hasMore { Console.log("there are more: --limit or --search") }
   }
@@ -87,7 +88,7 @@ struct NotificationsCommand: AsyncParsableCommand {
           $0.steps.first?.at ?? "", $0.uniqueId, $0.phone ?? "", $0.topic, $0.kind,
           $0.sentence ?? "",
         ]
-      })
+      }, colours: page.notifications.map { Highlight.colour(of: $0.state) })
     if page.notifications.isEmpty { Console.log("none") }
     if page.hasMore { Console.log("there are more: --limit, or a filter") }
   }

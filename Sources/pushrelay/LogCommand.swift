@@ -182,13 +182,15 @@ struct LogCommand: AsyncParsableCommand {
     Console.say("")
     let first = life.steps.first?.time ?? 0
     let steps =
-      life.steps.map { (time: Optional($0.time), text: $0.text) } + [token].compactMap(\.self)
+      (life.steps.map { (time: Optional($0.time), text: $0.text, step: $0.step) }
+      + (token.map { [($0.time, $0.text, "")] } ?? []))
+      .sorted { $0.time ?? .max < $1.time ?? .max }
     Console.say(
-      table: steps.sorted { $0.time ?? .max < $1.time ?? .max }.map { time, text in
+      table: steps.map { time, text, _ in
         guard let time else { return ["", "", text] }
         let later = time == first ? "" : "+\(Self.seconds(time - first))"
         return [Instant(milliseconds: time).iso8601, later, text]
-      }, isWhole: true)
+      }, isWhole: true, colours: steps.map { Highlight.colour(of: $0.step) })
   }
 
   /// Seconds, such as 0.012 s, 1.5 s, 3600 s.

@@ -77,7 +77,10 @@ struct RequestsCommand: AsyncParsableCommand {
     guard let page = try await common.ask(RequestList.self, .GET, "/v1/requests" + query) else {
       return
     }
-    Console.say(table: page.requests.reversed().map(Self.row))
+    let requests = page.requests.reversed()
+    Console.say(
+      table: requests.map(Self.row),
+      colours: requests.map { $0.status.map { $0 < 400 ? nil : .red } ?? .yellow })
     if page.requests.isEmpty { Console.log("none") }
     if page.hasMore { Console.log("there are more: --limit, or a filter") }
   }

@@ -18,6 +18,7 @@ struct WaitCommand: AsyncParsableCommand {
         pushrelay wait delivered --topic com.example.app --count 3 --timeout 30s
         pushrelay wait discarded --push ID --never --timeout 0s
         pushrelay wait received --payload aps.badge=3 --header apns-priority=5
+        pushrelay wait received --payload 'aps.alert.title~hello'
 
       What has happened before counts. The exit status is 1 when it has not happened, and standard \
       error says why: until when the push is held and by what, or that it cannot come any more. \
@@ -36,7 +37,7 @@ struct WaitCommand: AsyncParsableCommand {
   var kind: String?
   @Option(help: "How it was sent: direct, piggyback, connect, refill, hold or resend.")
   var via: String?
-  @Option(help: "What must be in the payload, such as aps.badge=3; may be repeated.")
+  @Option(help: "A condition on the payload, as of 'requests'; may be repeated.")
   var payload: [String] = []
   @Option(help: "A header as it was sent, as name=value; may be repeated.")
   var header: [String] = []
@@ -54,10 +55,8 @@ struct WaitCommand: AsyncParsableCommand {
 
   func run() async throws {
     let match: JSONObject = [
-      "headers": try Self.members(header) { .text($0) },
-      "payload": try Self.members(payload) { text in
-        JSONTree.reading(value: text).map { JSONValue($0) } ?? .text(text)
-      },
+      "headers": try Self.members(header),
+      "payload": payload,
     ]
     let expect: JSONObject = [
       "what": what, "push": push, "device": device, "topic": topic, "kind": kind, "via": via,
@@ -74,14 +73,12 @@ struct WaitCommand: AsyncParsableCommand {
     }
   }
 
-  private static func members(
-    _ texts: [String], _ value: (String) -> JSONValue
-  ) throws -> [String: JSONValue] {
+  private static func members(_ texts: [String]) throws -> [String: JSONValue] {
     var members: [String: JSONValue] = [:]
     for text in texts {
       let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2 else { throw ValidationError("\(text) is not name=value") }
-      members[String(parts[0])] = value(String(parts[1]))
+      members[String(parts[0])] = .text(String(parts[1]))
     }
     return members
   }

@@ -31,6 +31,7 @@ import Testing
     (.provider, #""delay":"2s""#, .delay(.seconds(2))), (.provider, #""drop":true"#, .drop),
     (.provider, #""answer":"BadPath""#, .answer(.badPath)),
     (.provider, #""answer":"BadChannelId""#, .answerChannels(.badChannelID)),
+    (.provider, #""answer":"Service Unavailable""#, .answerChannels(.serviceUnavailable)),
     (.provider, #""reset":true"#, .reset), (.connection, #""goaway":"once""#, .goAway(.once)),
     (.connection, #""goaway":"twice""#, .goAway(.twice)),
     (.connection, #""goaway":"bare""#, .goAway(.bare)), (.connection, #""reset":true"#, .reset),

@@ -1,6 +1,7 @@
 import AdminAPI
 import Primitives
 import RelayCore
+import RelayRequests
 import Synchronization
 import Testing
 
@@ -42,6 +43,9 @@ import Testing
     (#"{"expect":{"what":"sent"},"until":1}"#, "until"),
     (#"{"expect":{"what":"received","match":{"reason":"BadPriority"}}}"#, "expect.match"),
     (#"{"expect":{"what":"sent","never":true,"match":{"status":400}}}"#, "expect.match"),
+    (#"{"expect":{"what":"sent","match":{"payload":[3]}}}"#, "expect.match.payload"),
+    (#"{"expect":{"what":"sent","match":{"payload":["aps",""]}}}"#, "expect.match.payload"),
+    (#"{"expect":{"what":"sent","match":{"payload":"aps"}}}"#, "expect.match.payload"),
   ]
 
   @Test(arguments: refused) func whatIsNoWishIsRefused(body: String, field: String?) {
@@ -53,6 +57,17 @@ import Testing
     } catch {
       Issue.record("\(error)")
     }
+  }
+
+  @Test func conditionsOnThePayloadAreAnObjectOrAListOfTexts() throws {
+    func conditions(_ payload: String) throws -> [String]? {
+      let body = #"{"expect":{"what":"received","match":{"payload":\#(payload)}}}"#
+      return try WaitWish(Array(body.utf8)).match?.payload.map(\.text)
+    }
+    #expect(try conditions(#"{"aps.badge":3,"kind":"a~b"}"#) == ["aps.badge=3", #"kind="a~b""#])
+    #expect(
+      try conditions(#"["aps.alert.title~hello","aps.badge=3","aps.sound"]"#)
+        == ["aps.alert.title~hello", "aps.badge=3", "aps.sound"])
   }
 
   @Test func everyWordMatchesItsSteps() {

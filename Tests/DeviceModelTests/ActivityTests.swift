@@ -9,11 +9,11 @@ import Testing
   private let object = Array(#"{"a":1}"#.utf8)
 
   private func bench(
-    isFrequent: Bool = false, limits: PhoneLimits = PhoneLimits(),
+    types: [String] = ["Order"], isFrequent: Bool = false, limits: PhoneLimits = PhoneLimits(),
     _ change: (inout AppScript) -> Void = { _ in }
   ) -> Bench {
     var app = AppDefinition.ordinary("com.example.shop", change)
-    app.activities = ActivityPlan(types: ["Order"], isFrequent: isFrequent)
+    app.activities = ActivityPlan(types: types, isFrequent: isFrequent)
     return Bench([app], limits: limits)
   }
 
@@ -112,18 +112,19 @@ import Testing
   }
 
   @Test func whatIsWrongWithAPushIsSaid() {
-    var lacking = [start(1), start(2), start(3), start(4), start(5), start(6)]
+    var lacking = (1...7).map { start(UInt64($0 == 7 ? 11 : $0)) }
     lacking[0].deed = nil
     lacking[1].timestamp = nil
     lacking[2].type = nil
     lacking[3].attributes = nil
     lacking[4].content = nil
     lacking[5].type = "Match"
+    lacking[6].type = "Ride"
     let refusals: [ActivityRefusal] = [
       .lacks("event"), .lacks("timestamp"), .lacks("attributes-type"), .lacks("attributes"),
-      .lacks("content-state"), .unknownType("Match"),
+      .lacks("content-state"), .unknownType("Match"), .wrongToken,
     ]
-    var bench = bench()
+    var bench = bench(types: ["Order", "Ride"])
     for (push, refusal) in zip(lacking, refusals) {
       send(push, &bench)
       #expect(outcome(push.id.number, bench) == .notShown(refusal))
