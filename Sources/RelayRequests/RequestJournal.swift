@@ -144,6 +144,9 @@ private struct RequestBlock {
   private(set) var first: UInt64
   private var rows: [RequestRow] = []
   private var tails: [UInt8] = []
+  /// Where the newest payload lies that a row has for its whole tail: who tells many people the
+  /// same has it kept once.
+  private var newestPayload = 0..<0
   private var heads: [RequestHead] = []
   /// Of requests whose heads were refused, the bodies that came later.
   private var laterBodies: [UInt64: [UInt8]] = [:]
@@ -166,6 +169,7 @@ private struct RequestBlock {
   mutating func empty(first: UInt64) {
     rows.removeAll(keepingCapacity: true)
     tails.removeAll(keepingCapacity: true)
+    newestPayload = 0..<0
     heads.removeAll(keepingCapacity: true)
     laterBodies = [:]
     (otherBytes, forgottenCount, self.first) = (0, 0, first)
@@ -176,14 +180,38 @@ private struct RequestBlock {
     _ notification: Notification, _ warnings: CaseSet<PayloadWarning>, at moment: Instant,
     _ head: RequestHead, ordinal: UInt32
   ) {
+    let tail = keepTail(of: notification)
+    var row = RequestRow(notification, warnings, at: moment, place(of: head), ordinal: ordinal)
+    row.start = UInt32(truncatingIfNeeded: tail.lowerBound)
+    row.length = UInt32(truncatingIfNeeded: tail.count)
+    rows.append(row)
+  }
+
+  @inline(__always)
+  private mutating func keepTail(of notification: Notification) -> Range<Int> {
+    let isAlone = notification.collapseID.isEmpty && notification.token.count == 32
+    if isAlone, isNewest(notification.payload) { return newestPayload }
     let start = tails.count
     tails.append(contentsOf: notification.payload)
-    if !notification.collapseID.isEmpty { tails.append(contentsOf: notification.collapseID) }
-    if notification.token.count != 32 { tails.append(contentsOf: notification.token.bytes) }
-    var row = RequestRow(notification, warnings, at: moment, place(of: head), ordinal: ordinal)
-    row.start = UInt32(truncatingIfNeeded: start)
-    row.length = UInt32(truncatingIfNeeded: tails.count - start)
-    rows.append(row)
+    if isAlone {
+      newestPayload = start..<tails.count
+    } else {
+      tails.append(contentsOf: notification.collapseID)
+      if notification.token.count != 32 { tails.append(contentsOf: notification.token.bytes) }
+    }
+    return start..<tails.count
+  }
+
+  @inline(__always)
+  private func isNewest(_ payload: [UInt8]) -> Bool {
+    guard payload.count == newestPayload.count else { return false }
+    let kept = tails.span
+    let newest = kept.extracting(newestPayload)
+    let bytes = payload.span
+    // Without a way out in between, many bytes are compared at once.
+    var difference: UInt8 = 0
+    for index in bytes.indices { difference |= bytes[index] ^ newest[index] }
+    return difference == 0
   }
 
   mutating func append(_ request: SentRequest) {
@@ -254,16 +282,24 @@ private struct RequestBlock {
   }
 
   mutating func forget(where isMeant: (SentRequest) -> Bool) {
+    var gone: [RequestRow] = []
     for number in first..<end {
       guard let request = request(number), isMeant(request) else { continue }
       let row = rows[Int(number - first)]
-      for index in Int(row.start)..<Int(row.start) + Int(row.length) { tails[index] = 0 }
+      gone.append(row)
       otherBytes -= laterBodies.removeValue(forKey: number)?.count ?? 0
       rows[Int(number - first)] = RequestRow(.forgotten, at: row.at, row.uniqueID, row.head, 0)
       forgottenCount += 1
     }
+    let left = rows.filter { $0.content != .forgotten }
+    let shared = Set(left.filter { $0.length > 0 }.map(\.start))
+    for row in gone where !shared.contains(row.start) {
+      for index in Int(row.start)..<Int(row.start) + Int(row.length) { tails[index] = 0 }
+    }
+    // The newest payload may be gone.
+    newestPayload = 0..<0
     // Of the heads that no row has any more, the numbers stay.
-    let needed = Set(rows.filter { $0.content != .forgotten }.map(\.head))
+    let needed = Set(left.map(\.head))
     for place in heads.indices where !needed.contains(UInt32(place)) {
       otherBytes -= heads[place].fields.count
       heads[place] = .none

@@ -156,20 +156,18 @@ package struct SentRequest: Sendable {
       // A pseudo-header's name begins with a colon.
       let end = line.dropFirst().firstIndex(of: UInt8(ascii: ":")) ?? line.endIndex
       let name = String(decoding: line[..<end], as: UTF8.self)
-      return (
-        name, ownValue(of: name) ?? String(decoding: line[end...].dropFirst(2), as: UTF8.self)
-      )
+      let value = String(decoding: line[end...].dropFirst(2), as: UTF8.self)
+      return (name, ownValue(of: name, sent: value) ?? value)
     }
   }
 
   package func header(_ name: String) -> String? { headers.last { $0.name == name }?.value }
 
-  private func ownValue(of name: String) -> String? {
-    guard let notification else { return nil }
-    return switch name {
-    case FieldName.path.wireName: "/3/device/\(notification.token.hexadecimal)"
-    case FieldName.apnsID.wireName: notification.apnsID.description
-    case FieldName.contentLength.wireName: bodyBytes.map { String($0) }
+  private func ownValue(of name: String, sent value: String) -> String? {
+    switch name {
+    case FieldName.path.wireName: notification.map { "/3/device/\($0.token.hexadecimal)" }
+    case FieldName.apnsID.wireName: notification?.apnsID.description
+    case FieldName.contentLength.wireName: value.isEmpty ? bodyBytes.map { String($0) } : nil
     default: nil
     }
   }

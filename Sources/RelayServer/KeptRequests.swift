@@ -8,15 +8,16 @@ import RelaySetup
 
 /// A provider connection's part of the journal of requests: the text of its newest head.
 ///
-/// Most heads differ from the one before only in path, id and length. Those values are kept apart,
-/// so that all rows of such heads share one object.
+/// Most heads differ from the one before only in path, id and length. Those values are not in the
+/// text, so that all rows of such heads share one object; of a push its row has them, and of a
+/// request that is none they are kept here.
 struct SentHead {
   /// A line each, `name: value`, in order. The values of `ownFields` are missing.
   private var text: [UInt8] = []
-  /// The newest values of `ownFields`.
-  private var path: [UInt8] = []
-  private var id: [UInt8] = []
-  private var length: [UInt8] = []
+  /// The values of `ownFields` of the newest head, or of the one before.
+  private var ownValues: [[UInt8]] = [[], [], []]
+  private var hasOwnValues = false
+  private var hadOwnValues = false
   /// nil after a change of the credentials.
   private var source: RequestSource?
   /// For the rows of requests with this text; nil before the first.
@@ -30,27 +31,36 @@ struct SentHead {
   /// Instead of a provider token.
   private static let secret = Array("[not kept]".utf8)
 
-  /// Takes a value that differs from request to request. Returns false for any other field: the
-  /// text is to be written again.
-  mutating func change(_ name: FieldName?, _ value: ArraySlice<UInt8>) -> Bool {
+  mutating func beginHead() { (hadOwnValues, hasOwnValues) = (hasOwnValues, false) }
+
+  /// Returns true for a field that may differ from request to request. With any other the text is
+  /// to be written again.
+  mutating func change(_ name: FieldName?) -> Bool {
     switch name {
-    case .path: Self.replace(&path, value)
-    case .apnsID: Self.replace(&id, value)
-    case .contentLength: Self.replace(&length, value)
-    case .authorization:
-      source = nil
-      return false
+    case .path, .apnsID, .contentLength: return true
+    case .authorization: source = nil
     case .apnsTopic, .apnsPushType, .contentType, .host, .traceParent, .method, .apnsExpiration,
       .apnsPriority, .apnsCollapseID, .authority, nil:
-      return false
+      break
     }
-    return true
+    return false
   }
 
-  /// Keeps the memory.
-  private static func replace(_ old: inout [UInt8], _ new: ArraySlice<UInt8>) {
-    old.removeAll(keepingCapacity: true)
-    old.append(contentsOf: new)
+  /// What the newest head repeats is as before it, or as `head` has it.
+  mutating func keepOwnValues(
+    _ fields: ArraySlice<HeaderField>, _ arena: [UInt8], of head: inout ProviderRequestHead
+  ) {
+    if !fields.contains(where: \.isRepeated) {
+      ownValues = [[], [], []]
+    } else if !hadOwnValues {
+      ownValues = head.ownValues(bodyBytes: nil)
+    }
+    for field in fields where !field.isRepeated {
+      let name = FieldName(arena.span.extracting(field.name))
+      guard let place = Self.ownFields.firstIndex(where: { $0 == name }) else { continue }
+      ownValues[place] = Array(arena[field.value])
+    }
+    hasOwnValues = true
   }
 
   mutating func write(_ fields: ArraySlice<HeaderField>, _ arena: [UInt8], isNew: Bool) {
@@ -76,7 +86,7 @@ struct SentHead {
     shared = nil
   }
 
-  private var wholeText: [UInt8] { Self.whole(text, [path, id, length]) }
+  private var wholeText: [UInt8] { Self.whole(text, ownValues) }
 
   /// A text with the missing values of a path, an id and a length.
   private static func whole(_ text: [UInt8], _ own: [[UInt8]]) -> [UInt8] {

@@ -63,9 +63,10 @@ struct LastHead {
       proof = .nothing
     }
     var isTextNew = !isLikeTheLast
+    sent?.beginHead()
     for field in fields where !field.isRepeated {
       let known = FieldName(arena.span.extracting(field.name))
-      if sent?.change(known, arena[field.value]) == false { isTextNew = true }
+      if sent?.change(known) == false { isTextNew = true }
       guard let name = known else { continue }
       change(name, arena[field.value])
       head.parse(
@@ -151,9 +152,18 @@ struct LastHead {
   }
 
   mutating func begin(_ request: inout ProviderRequest, _ topic: Topic, at now: Instant) {
-    request.begin(with: &head, generation, topic, sent?.shared, at: now)
+    if request.begin(with: &head, generation, topic, at: now) { request.sentHead = sent?.shared }
+    // Nobody shares the text of a head whose path names no token.
     if head.token == nil, let whole = sent?.whole { request.keep(whole) }
   }
+
+  /// A head that is kept whole: its own values, while the fields are at hand.
+  mutating func keepOwnValues(_ fields: ArraySlice<HeaderField>, _ arena: [UInt8]) {
+    sent?.keepOwnValues(fields, arena, of: &head)
+  }
+
+  /// Only the path says which phone is meant.
+  var hasToken: Bool { mutating get { head.token != nil } }
 
   /// The record of a refused request.
   mutating func refused(

@@ -306,7 +306,10 @@ extension ProviderConnection {
   ) {
     lastHead.read(fields, arena)
     if readsChannels || isAboutChannels { channelHead.read(fields, arena) }
-    if isAboutChannels { return beginChannelRequest(stream, at: now, on: handler) }
+    if isAboutChannels {
+      lastHead.keepOwnValues(fields, arena)
+      return beginChannelRequest(stream, at: now, on: handler)
+    }
     let outcome: Result<Topic, LastHead.ReadingError>
     do throws(LastHead.ReadingError) {
       outcome = .success(try checkHead(at: handler.runner.clock.tokenTime(now), on: handler))
@@ -325,9 +328,11 @@ extension ProviderConnection {
     let received = handler.runner.clock.steady(now)
     switch outcome {
     case .success(let topic):
+      if !lastHead.hasToken { lastHead.keepOwnValues(fields, arena) }
       lastHead.sent?.accept(topic, credentials, on: handler)
       open.insert(stream, with: &lastHead) { $1.begin(&$0, topic, at: received) }
     case .failure(let problem):
+      lastHead.keepOwnValues(fields, arena)
       let uniqueID = handler.runner.ids.makeUniqueID()
       let row =
         credentials.isAuthorized

@@ -9,7 +9,7 @@ struct ProviderRequest {
   private var topic = Topic.vacant
   private(set) var since: Instant
   /// While requests are kept.
-  private(set) var sentHead: RequestHead?
+  var sentHead: RequestHead?
   /// The connection's head that this one equals but for path and id; 0 is none.
   private var generation: UInt64 = 0
   private var body: [UInt8] = []
@@ -23,28 +23,27 @@ struct ProviderRequest {
   static let vacant = ProviderRequest(since: Instant(milliseconds: 0))
 
   /// Reuses the place of an earlier request. Mostly its head is the same but for path and id, and
-  /// only those are copied.
+  /// only those are copied. Returns whether all of it is: then so is `sentHead`, by the caller.
   mutating func begin(
-    with head: inout ProviderRequestHead, _ generation: UInt64, _ topic: Topic,
-    _ sentHead: RequestHead?, at now: Instant
-  ) {
-    if generation == self.generation {
-      self.head.copyRequestValues(from: &head)
-    } else {
-      self.head = head
-      self.generation = generation
-      self.sentHead = sentHead
-    }
+    with head: inout ProviderRequestHead, _ generation: UInt64, _ topic: Topic, at now: Instant
+  ) -> Bool {
     self.topic = topic
     since = now
     body = []
     bodyIsTooLarge = false
+    guard generation != self.generation else {
+      self.head.copyRequestValues(from: &head)
+      return false
+    }
+    self.head = head
+    self.generation = generation
+    return true
   }
 
   /// The body, which `finish` leaves here when it refuses; nil when it was too large.
   var refusedBody: [UInt8]? { bodyIsTooLarge ? nil : body }
 
-  /// Nobody shares the text of a head whose path names no token.
+  /// Of this request alone.
   mutating func keep(_ whole: RequestHead) {
     sentHead = whole
     generation = 0

@@ -48,6 +48,30 @@ enum Sample {
     RequestJournal(limitBytes: limitBytes, Redaction(paths.map { PayloadPath($0) }))
   }
 
+  /// A campaign says the same to everybody; each row has all of it.
+  @Test func whatIsTheSameIsKeptOnce() throws {
+    let text = #"{"aps":{"alert":"\#(String(repeating: "a", count: 400))"}}"#
+    let other = text.replacing("aa\"", with: "ab\"")
+    var journal = journal()
+    for number in 1...100 as ClosedRange<UInt64> {
+      _ = journal.append(try Sample.push(number, text))
+    }
+    let bytes = journal.bytes
+    #expect(bytes < 100 * 300)
+    for number in [101, 102] as [UInt64] { _ = journal.append(try Sample.push(number, other)) }
+    _ = journal.append(Sample.refused(103))
+    _ = journal.append(try Sample.push(104, text))
+    func texts() -> [String] {
+      journal.rows(before: nil, limit: 200).rows.map { String(decoding: $0.body, as: UTF8.self) }
+    }
+    #expect(texts() == [text, "", other, other] + Array(repeating: text, count: 100))
+    journal.forget { $0.uniqueID.low <= 101 || $0.uniqueID.low == 104 }
+    #expect(texts() == ["", other])
+    _ = journal.append(try Sample.push(105, text))
+    _ = journal.append(try Sample.push(106, text))
+    #expect(texts() == [text, text, "", other])
+  }
+
   @Test func theNewestComeFirstPageByPage() throws {
     var journal = journal()
     for number in 1...5 { #expect(journal.append(try Sample.push(UInt64(number))) == number) }
@@ -63,8 +87,10 @@ enum Sample {
 
   @Test func itsBytesAreBoundedAndTheOldestGo() throws {
     var journal = journal(20_000)
-    let long = #"{"a":"\#(String(repeating: "x", count: 1000))"}"#
-    for number in 1...100 { _ = journal.append(try Sample.push(UInt64(number), long)) }
+    let long = String(repeating: "x", count: 1000)
+    for number in 1...100 as ClosedRange<UInt64> {
+      _ = journal.append(try Sample.push(number, #"{"\#(number)":"\#(long)"}"#))
+    }
     #expect(journal.bytes <= 20_000 && (5...19).contains(journal.count))
     #expect(journal.rows(before: nil, limit: 1).rows.first?.uniqueID.low == 100)
     // The number of a row that has gone names nothing.
