@@ -269,9 +269,11 @@ let package = Package(
 
     .testTarget(name: "PrimitivesTests", dependencies: ["Primitives"], swiftSettings: safe),
     .testTarget(
-      name: "DeviceModelTests", dependencies: ["Primitives", "DeviceModel"], swiftSettings: safe),
+      name: "DeviceModelTests", dependencies: ["Primitives", "DeviceModel", "TestSeeds"],
+      swiftSettings: safe),
     .testTarget(
-      name: "DeviceSimulatorTests", dependencies: ["Primitives", "DeviceSimulator", "DeviceModel"],
+      name: "DeviceSimulatorTests",
+      dependencies: ["Primitives", "DeviceSimulator", "DeviceModel", "TestSeeds"],
       swiftSettings: safe),
     .testTarget(
       name: "PhoneRuntimeTests",
@@ -287,7 +289,7 @@ let package = Package(
     .testTarget(
       name: "RelayCoreTests",
       dependencies: [
-        "Primitives", "RelayCore", "RelayRecording",
+        "Primitives", "RelayCore", "RelayRecording", "TestSeeds",
         .product(name: "DequeModule", package: "swift-collections"),
       ],
       exclude: ["Golden"], swiftSettings: safe),
@@ -380,6 +382,8 @@ let package = Package(
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],
       path: "Tests/TestSupport", swiftSettings: safe),
+    // Which histories the properties look at.
+    .target(name: "TestSeeds", path: "Tests/TestSeeds", swiftSettings: safe),
     // A file system that fails on demand, under SQLite.
     .target(
       name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
@@ -391,12 +395,13 @@ let package = Package(
       name: "RelayStoreTests",
       dependencies: [
         "Primitives",
-        "RelayStore", "RelayCore", "CFaultVFS", "SQLite",
+        "RelayStore", "RelayCore", "CFaultVFS", "SQLite", "TestSeeds",
       ],
       swiftSettings: strict),
     .testTarget(
       name: "RelayClusterTests",
       dependencies: [
+        "TestSeeds",
         "Primitives", "RelayCore", "RelayRecording", "RelayStore", "RelayCluster", "NATS",
       ],
       exclude: ["Fixtures"], swiftSettings: safe),

@@ -51,10 +51,13 @@ final class LoopSet: Sendable {
     }
     self.peers = all
     places = Mutex(settings.firstTable(loopCount: all.count))
-    sweeps = all.map { peer in
-      peer.eventLoop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
-        peer.runner.value.sweep()
-      }
+    sweeps = all.flatMap { peer in
+      [
+        peer.repeats(each: .seconds(1)) { $0.sweep() },
+        settings.memory.map { memory in
+          peer.repeats(each: MemoryWatch.pause) { $0.look(at: memory) }
+        },
+      ].compactMap(\.self)
     }
   }
 

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Logging
+import NIOCore
 import Synchronization
 
 /// Whether the process has as much memory as it may (`maximumMemory`): then what would stay is
@@ -10,15 +11,17 @@ final class MemoryWatch: Sendable {
   private let state = Atomic(false)
   /// Looks since memory was last given back; used by one loop.
   private let looks = Atomic(0)
-  /// A sixteenth must be free again, so that it does not change its mind with each second.
+  /// A sixteenth must be free again, so that it does not change its mind with each look.
   private static let room = 16
-  private static let looksBetweenReturns = 10
+  private static let looksBetweenReturns = 100
+  /// Between two looks: at a gigabit a second of pushes that stay, 12 MB.
+  static let pause = TimeAmount.milliseconds(100)
 
   init(limitBytes: Int, _ logger: Logger) { (self.limitBytes, self.logger) = (limitBytes, logger) }
 
   var isFull: Bool { state.load(ordering: .relaxed) }
 
-  /// Looks at the process; about once a second, by one loop.
+  /// Looks at the process; by one loop.
   func look() {
     guard let used = Self.residentBytes else { return }
     guard record(used) else { return looks.store(0, ordering: .relaxed) }

@@ -58,6 +58,13 @@ final class ShardRunner {
   struct Peer: Sendable {
     let eventLoop: any EventLoop
     let runner: NIOLoopBound<ShardRunner>
+
+    /// Lets the runner do something again and again, on its loop.
+    func repeats(
+      each pause: TimeAmount, _ deed: @escaping @Sendable (ShardRunner) -> Void
+    ) -> RepeatedTask {
+      eventLoop.scheduleRepeatedTask(initialDelay: pause, delay: pause) { _ in deed(runner.value) }
+    }
   }
 
   init(index: UInt16, eventLoop: any EventLoop, settings: ServerSettings, logger: Logger) {
@@ -282,10 +289,13 @@ final class ShardRunner {
     for connection in connections.binary.values { connection.sweep(at: steady) }
     for connection in connections.proxied.values { connection.sweep(at: steady) }
     if isNode { sweepHops() }
-    if index == 0 { settings.memory?.look() }
-    isFull = settings.memory?.isFull ?? false
     finishBatch()
     core.flushRecording()
+  }
+
+  func look(at memory: MemoryWatch) {
+    if index == 0 { memory.look() }
+    isFull = memory.isFull
   }
 
   func administer(_ event: Event) {

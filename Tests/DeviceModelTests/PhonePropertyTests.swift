@@ -1,4 +1,5 @@
 import Primitives
+import TestSeeds
 import Testing
 
 @testable import DeviceModel
@@ -44,7 +45,7 @@ import Testing
 
   @Test func theRulesHoldInEveryLife() {
     var counts: [String: Int] = [:]
-    for seed in UInt64(1)...100 {
+    for seed in seeds(1..<101) {
       var checker = Checker()
       var (_, _, phone) = live(seed) { event, phone, effects in
         checker.saw(event, phone, effects)

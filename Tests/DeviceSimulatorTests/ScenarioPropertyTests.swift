@@ -1,6 +1,7 @@
 import DeviceModel
 import Primitives
 import RelayCore
+import TestSeeds
 import Testing
 
 @testable import DeviceSimulator
@@ -8,7 +9,7 @@ import Testing
 /// What holds whatever happens.
 @Suite struct ScenarioPropertyTests {
   @Test func randomScenariosHoldTogether() throws {
-    for seed in UInt64(1)...40 {
+    for seed in seeds(1..<41) {
       var random = RandomScenario(seed: seed)
       let text = random.text()
       let scenario = try Scenario(json: Array(text.utf8), file: "random \(seed)")
@@ -64,7 +65,7 @@ import Testing
   }
 
   @Test func aRelayThatCrashesAgainAndAgainLosesNothing() throws {
-    for seed in UInt64(1)...20 {
+    for seed in seeds(1..<21) {
       let text = scenarioText(
         events: """
           [{"at":"1m","do":"slow journal","to":"\(seed % 4)s"},

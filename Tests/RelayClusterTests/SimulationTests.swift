@@ -1,21 +1,14 @@
-import Foundation
 import Primitives
 import RelayCore
+import TestSeeds
 import Testing
 
 @testable import RelayCluster
 
 /// Thousands of histories of nodes and an engine that do what they should not.
 @Suite("Simulated cluster") struct SimulationTests {
-  /// Those that once failed come first. `RELAY_TEST_CLUSTER_SEEDS` asks for more than the suite has
-  /// time for, three seconds of a debug build each, `RELAY_TEST_CLUSTER_SEED` begins elsewhere.
-  private static let seedCount = number("RELAY_TEST_CLUSTER_SEEDS") ?? 8
-  private static let firstSeed = number("RELAY_TEST_CLUSTER_SEED") ?? 0
-  private static let seeds = [129, 168] + Array(firstSeed..<firstSeed + seedCount)
-
-  private static func number(_ name: String) -> UInt64? {
-    ProcessInfo.processInfo.environment[name].flatMap { UInt64($0) }
-  }
+  /// Those that once failed come first; each takes three seconds of a debug build.
+  private static let seeds = [129, 168] + Array(TestSeeds.seeds(0..<8))
 
   @Test(arguments: [2, 3])
   func whatWasAcknowledgedIsFoundByTheNextOwnerAndNobodyElseWrites(nodes: Int) throws {

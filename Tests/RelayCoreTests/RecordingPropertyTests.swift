@@ -1,6 +1,7 @@
 import Foundation
 import Primitives
 import RelayRecording
+import TestSeeds
 import Testing
 
 @testable import RelayCore
@@ -42,7 +43,7 @@ import Testing
 
   @Test(arguments: RecordedPayloads.allCases)
   func aRecordedWorldReplays(_ payloads: RecordedPayloads) throws {
-    for seed in UInt64(0)..<40 {
+    for seed in seeds(0..<40) {
       var recorder = Recorder(payloads)
       recorder.add(world(seed))
       let summary = try replay(recorder.end())

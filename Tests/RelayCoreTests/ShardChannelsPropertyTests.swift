@@ -1,4 +1,5 @@
 import Primitives
+import TestSeeds
 import Testing
 
 @testable import RelayCore
@@ -10,7 +11,7 @@ import Testing
   }
 
   @Test func promisesHoldInEveryWorldWithChannels() {
-    for seed in UInt64(0)..<150 {
+    for seed in seeds(0..<150) {
       var world = Self.world(seed)
       for _ in 0..<300 where world.problems.isEmpty { world.step() }
       if world.problems.isEmpty { world.settle() }

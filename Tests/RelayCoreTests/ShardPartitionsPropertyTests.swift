@@ -1,4 +1,5 @@
 import Primitives
+import TestSeeds
 import Testing
 
 @testable import RelayCore
@@ -72,7 +73,7 @@ import Testing
 
   @Test func severalShardsDoWhatOneDoes() {
     var lives = 0
-    for seed in UInt64(0)..<150 {
+    for seed in seeds(0..<150) {
       let run = play(seed: seed)
       #expect(run.problems.isEmpty, "seed \(seed): \(run.problems.prefix(2))")
       lives += run.lives

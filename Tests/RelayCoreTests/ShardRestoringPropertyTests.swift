@@ -1,4 +1,5 @@
 import Primitives
+import TestSeeds
 import Testing
 
 @testable import RelayCore
@@ -123,7 +124,7 @@ import Testing
 
   @Test func aPartitionThatComesToAShardAtWorkIsAsIfItHadAlwaysBeenThere() {
     var (restored, sent, amidst) = (0, 0, 0)
-    for seed in UInt64(0)..<200 {
+    for seed in seeds(0..<200) {
       guard let run = play(seed: seed) else { continue }
       #expect(run.problems.isEmpty, "seed \(seed): \(run.problems.prefix(2))")
       restored += run.restored

@@ -53,7 +53,7 @@ import Testing
     scene.runner.isFull = watch.isFull
     #expect(try statuses() == [503, 503, 503, 200])
     #expect(scene.runner.history.refusals.last?.rejection == .serviceUnavailable)
-    scene.sweep()
+    scene.runner.look(at: watch)
     #expect(try statuses() == [400, 201, 200, 200])
   }
 }

@@ -1,6 +1,7 @@
 import CFaultVFS
 import Primitives
 import RelayCore
+import TestSeeds
 import Testing
 
 @testable import RelayStore
@@ -144,7 +145,7 @@ private final class Model {
 
 extension FaultTests {
   @Test func randomRunsKeepTheirPromises() async throws {
-    for seed in 0..<(isThorough ? 10_000 : 200) as Range<UInt64> {
+    for seed in seeds(0..<(isThorough ? 10_000 : 200)) {
       do {
         try await Model(seed: seed).run(steps: isThorough ? 100 : 20)
       } catch {
