@@ -62,7 +62,10 @@ package struct Reconnection: Sendable {
     var connection = Reconnection()
     var random = SystemRandomNumberGenerator()
     while !Task.isCancelled {
+      let began = ContinuousClock.now
       guard let reason = try await connect(&connection), !Task.isCancelled else { return }
+      // One that lasted was none that failed.
+      if began.duration(to: .now) > backoff.longest { connection.stands() }
       let pause = backoff.delay(before: connection.failures, using: &random)
       connection.failures += 1
       guard await isLost(reason, pause) else { return }

@@ -239,7 +239,8 @@ package struct RelayConfiguration: Equatable, Sendable {
     logNotifications = try reader.number("logNotifications", logNotifications, 0...10_000_000)
     let kept = try reader.number("keepRequests", profile == .dev ? 16 : 0, 0...65_536)
     keepRequests = kept << 20
-    maximumMemory = try reader.number("maximumMemory", 0, 0...1_048_576) << 20
+    let mostMemory = ContainerMemory.limit().map { max($0 / 5 * 4, 1) } ?? 0
+    maximumMemory = try reader.number("maximumMemory", mostMemory, 0...1_048_576) << 20
     redact = try Self.redactedPlaces(try reader.text("redact", ""))
     record = try reader.text("record", record)
     recordPayloads = try reader.choice("recordPayloads", recordPayloads)

@@ -45,6 +45,7 @@ struct DeviceCommand: AsyncParsableCommand {
         pushrelay device --count 1000 --tokens tokens.txt
         pushrelay device phone --light --screen off --notifications 1 --json
         pushrelay device --count 10000 --light
+        pushrelay device --count 5000 --light --per-connection 1
 
       A phone has apps that are woken by pushes, banners, a lock, a network; what becomes of each \
       push is told to the relay ('pushrelay log ID'). With --interactive a line such as 'open', \
@@ -72,6 +73,12 @@ struct DeviceCommand: AsyncParsableCommand {
       STATE/fleet.json.
       """)
   var count: Int?
+
+  @Option(
+    help: ArgumentHelp(
+      "With --count and --light: so many phones share a connection (default: 2000).",
+      valueName: "count"))
+  var perConnection: Int?
 
   @Flag(help: "Only the link, no phone behind it: acknowledge at once.")
   var light = false
@@ -274,6 +281,11 @@ struct DeviceCommand: AsyncParsableCommand {
       }
     } else if tokens != nil {
       throw ValidationError("--tokens goes with --count")
+    }
+    if let perConnection {
+      guard count != nil, light, (1...2000).contains(perConnection) else {
+        throw ValidationError("--per-connection is 1 to 2000, with --count and --light")
+      }
     }
     if scenario != nil,
       light || !topic.isEmpty || power != nil || network != nil || token != nil

@@ -5,9 +5,8 @@ import RelayCore
 import Synchronization
 
 /// Many devices that listen, acknowledge and count, to put load on a relay. Each has a stream;
-/// `devicesPerConnection` share a connection, in a cluster one to each node that has some of them.
+/// some thousand share a connection, in a cluster one to each node that has some of them.
 struct LightFleet: Sendable {
-  private static let devicesPerConnection = 2000
   /// Streams of a connection opened at once.
   private static let concurrency = 64
   /// Before a phone that has moved to another node listens again.
@@ -26,8 +25,9 @@ struct LightFleet: Sendable {
     let counters = Counters()
     let roster = try await FleetRoster.enroll(command, count: count)
     try await withThrowingTaskGroup(of: Void.self) { group in
-      for start in stride(from: 0, to: count, by: Self.devicesPerConnection) {
-        let members = Array(roster.members[start..<min(count, start + Self.devicesPerConnection)])
+      let shared = command.perConnection ?? 2000
+      for start in stride(from: 0, to: count, by: shared) {
+        let members = Array(roster.members[start..<min(count, start + shared)])
         group.addTask { try await listen(members, counters) }
       }
       group.addTask { try await report(counters) }
@@ -57,7 +57,7 @@ struct LightFleet: Sendable {
         return "the relay ended the streams"
       } catch {
         if Task.isCancelled { return nil }
-        Console.log("connection lost: \(error)")
+        if members.count > 1 || command.verbose { Console.log("connection lost: \(error)") }
         return "\(error)"
       }
     } isLost: { _, _ in

@@ -76,7 +76,7 @@ struct ServeCommand: AsyncParsableCommand {
   var threads: Int?
   @Option(help: "Megabytes of requests to keep as they were sent (default: 16, production: 0).")
   var keepRequests: Int?
-  @Option(help: "Megabytes from which on pushes and registrations are refused (default: 0, none).")
+  @Option(help: "Megabytes from which on pushes are refused (default: 4/5 of a container's).")
   var maximumMemory: Int?
   @Option(help: "Places of payloads not to keep, such as aps.alert,user.email.")
   var redact: String?
