@@ -433,7 +433,8 @@ package struct WaitWish {
     "topic", "token", "pushType", "status", "reason", "headers", "payload",
   ]
 
-  /// `{"topic":…,"headers":{"apns-priority":"5"},"payload":{"aps.badge":3}}`
+  /// `{"topic":…,"headers":{"apns-priority":"5"},"payload":{"aps.badge":3}}`, where the payload may
+  /// be conditions as of queries, too: `["aps.badge=3","aps.alert.title~hello"]`.
   private static func match(_ members: JSONMembers) throws -> RequestMatch {
     var match = RequestMatch()
     match.topic = try members.text("topic")
@@ -445,24 +446,20 @@ package struct WaitWish {
       // A number is written as in the header.
       (name.lowercased(), value.text ?? String(decoding: value.source, as: UTF8.self))
     }
-    match.payload = try conditions(members)
-    return match
-  }
-
-  /// `{"aps.badge":3}`, or as in queries `["aps.badge=3","aps.alert.title~hello"]`.
-  private static func conditions(_ members: JSONMembers) throws -> [PayloadCondition] {
     guard case .list(let texts)? = members.value("payload")?.value else {
-      return try members.members(of: "payload").map { path, value in
+      match.payload = try members.members(of: "payload").map { path, value in
         PayloadCondition(PayloadPath(path), .equals(value))
       }
+      return match
     }
-    return try texts.map { text in
+    match.payload = try texts.map { text in
       guard let text = text.text, !text.isEmpty else {
         throw Refusal.body(
           "in a list each condition is a text such as aps.badge=3", field: "expect.match.payload")
       }
       return PayloadCondition(text)
     }
+    return match
   }
 
   static func timeout(_ text: String) throws(Refusal) -> Interval {

@@ -10,20 +10,34 @@ struct ClockFollowers {
   struct Follower {
     let device: DeviceID
     /// When the phone next acts by itself.
-    var next: Instant?
+    private(set) var next: Instant?
+    /// How often in a row it has named a moment that was over.
+    private var pastCount = 0
     /// Something was sent to it since the last barrier.
     var isTouched = true
     /// The barrier that it has not answered.
     var asked: UInt64?
+
+    init(device: DeviceID) { self.device = device }
+
+    /// A moment that is over would be due for ever. It is put off by a millisecond, and by twice as
+    /// long each time, so that time goes on beside a phone that has nothing else to say.
+    mutating func plan(_ wanted: Instant?, at now: Instant) {
+      let isPast = wanted.map { $0 <= now } ?? false
+      pastCount = isPast ? min(pastCount + 1, 17) : 0
+      next = isPast ? now + .milliseconds(1 << (pastCount - 1)) : wanted
+    }
   }
 
   private var followers: [StreamAddress: Follower] = [:]
   private var lastNumber: UInt64 = 0
 
   /// Adds a stream, or updates the phone's next moment; returns whether it is new.
-  mutating func add(_ stream: StreamAddress, _ device: DeviceID, next: Instant?) -> Bool {
+  mutating func add(
+    _ stream: StreamAddress, _ device: DeviceID, next: Instant?, at now: Instant
+  ) -> Bool {
     let isNew = followers[stream] == nil
-    followers[stream, default: Follower(device: device)].next = next
+    followers[stream, default: Follower(device: device)].plan(next, at: now)
     return isNew
   }
 
@@ -37,10 +51,12 @@ struct ClockFollowers {
     for stream in followers.keys { followers[stream]?.asked = nil }
   }
 
-  mutating func answered(_ stream: StreamAddress, _ number: UInt64, next: Instant?) {
+  mutating func answered(
+    _ stream: StreamAddress, _ number: UInt64, next: Instant?, at now: Instant
+  ) {
     guard followers[stream]?.asked == number else { return }
     followers[stream]?.asked = nil
-    followers[stream]?.next = next
+    followers[stream]?.plan(next, at: now)
   }
 
   mutating func touch(_ stream: StreamAddress) { followers[stream]?.isTouched = true }

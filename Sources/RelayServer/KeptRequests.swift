@@ -46,7 +46,7 @@ struct SentHead {
     return false
   }
 
-  /// What the newest head repeats is as before it, or as `head` has it.
+  /// A field that the newest head repeats is as before it, or as `head` has it.
   mutating func keepOwnValues(
     _ fields: ArraySlice<HeaderField>, _ arena: [UInt8], of head: inout ProviderRequestHead
   ) {

@@ -17,10 +17,10 @@ extension ShardRunner {
   /// Handles a device's `barrier` line.
   func barrier(from stream: StreamAddress, _ device: DeviceID, _ number: UInt64, next: Instant?) {
     guard clock.isVirtual else { return }
-    // A moment in the past would be due for ever.
-    let next = next.map { max($0, now + .milliseconds(1)) }
-    guard number == 0 else { return timers.followers.answered(stream, number, next: next) }
-    guard timers.followers.add(stream, device, next: next) else { return }
+    guard number == 0 else {
+      return timers.followers.answered(stream, number, next: next, at: now)
+    }
+    guard timers.followers.add(stream, device, next: next, at: now) else { return }
     raise(.stream(stream, .clockFollowed), for: device, at: now)
   }
 

@@ -27,8 +27,9 @@ enum Terminal {
   }()
 }
 
-/// Colours and marks of lists and timelines on a terminal, none in a pipe, unless `CLICOLOR_FORCE` wants
-/// them everywhere (bixense.com/clicolors) or `NO_COLOR` nowhere (no-color.org).
+/// Colours and marks of lists and timelines on a terminal, none in a pipe, unless
+/// `CLICOLOR_FORCE` wants them everywhere (bixense.com/clicolors) or `NO_COLOR` nowhere
+/// (no-color.org).
 enum Highlight {
   static let isOn: Bool = {
     let environment = ProcessInfo.processInfo.environment

@@ -29,17 +29,31 @@ import Testing
 @Suite struct ClockFollowersTests {
   private let device = DeviceID(UniqueID(high: 1, low: 2))
   private let stream = StreamAddress(loop: 0, connection: 1, stream: 3)
+  private let start = Instant(milliseconds: 0)
   private let now = Instant(milliseconds: 1000)
+
+  /// So that time goes on beside it.
+  @Test func whatIsOverIsPutOffEachTimeForLonger() {
+    var followers = ClockFollowers()
+    var pauses: [Int64] = []
+    for wanted in [start, now, now, now + .milliseconds(9), now] {
+      _ = followers.add(stream, device, next: wanted, at: now)
+      pauses.append(((followers.next ?? start) - now).milliseconds)
+    }
+    #expect(pauses == [1, 2, 4, 9, 1])
+    for _ in 0..<40 { _ = followers.add(stream, device, next: start, at: now) }
+    #expect(followers.next == now + .milliseconds(65_536))
+  }
 
   @Test func aPhoneIsAskedWhenItWasSpokenTo() throws {
     var followers = ClockFollowers()
-    let isNew = followers.add(stream, device, next: now)
+    let isNew = followers.add(stream, device, next: now, at: start)
     let (first, second) = (followers.ask(), followers.ask())
     let asked = try #require(first.first)
     #expect(isNew && followers.awaited == [device] && second.isEmpty)
-    followers.answered(stream, asked.number + 1, next: nil)
+    followers.answered(stream, asked.number + 1, next: nil, at: start)
     #expect(followers.awaited == [device], "the answer to something else")
-    followers.answered(stream, asked.number, next: now)
+    followers.answered(stream, asked.number, next: now, at: start)
     let third = followers.ask()
     #expect(followers.awaited.isEmpty && third.isEmpty)
     let due = followers.touchDue(at: now)
@@ -50,11 +64,11 @@ import Testing
   @Test func whoStaysIsNotWaitedFor() {
     var followers = ClockFollowers()
     let other = StreamAddress(loop: 0, connection: 1, stream: 5)
-    for stream in [stream, other] { _ = followers.add(stream, device, next: nil) }
+    for stream in [stream, other] { _ = followers.add(stream, device, next: nil, at: start) }
     _ = followers.ask()
     followers.keep([stream])
     #expect(Array(followers.streams) == [stream] && followers.awaited.isEmpty)
-    let isNew = followers.add(stream, device, next: now)
+    let isNew = followers.add(stream, device, next: now, at: start)
     #expect(!isNew && followers.next == now)
     followers.remove(stream)
     #expect(followers.next == nil)

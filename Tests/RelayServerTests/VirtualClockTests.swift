@@ -245,7 +245,7 @@ import Testing
     }
   }
 
-  /// A phone that is never done with the past keeps time from passing no longer than a millisecond.
+  /// A phone that is never done with the past keeps time from passing less and less.
   @Test func aPhoneThatWantsThePastDoesNotStopTheClock() async throws {
     try await withScene { scene in
       let identity = try await scene.devices.enroll()
@@ -254,9 +254,9 @@ import Testing
       let clock = try scene.clock
       while await clock.next()?.kind != .phone {}
       let start = clock.now
-      let advance = try await clock.advance(.by(.milliseconds(20)))
-      #expect(advance.now == (start + .milliseconds(20)).milliseconds)
-      #expect((advance.fired["phone"] ?? 0) >= 19)
+      let advance = try await clock.advance(.by(.hours(1)))
+      #expect(advance.now == (start + .hours(1)).milliseconds)
+      #expect((17...100).contains(advance.fired["phone"] ?? 0))
       stream.finish()
       _ = try await phone.value
     }
