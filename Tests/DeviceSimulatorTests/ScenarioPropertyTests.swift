@@ -66,12 +66,13 @@ import Testing
 
   @Test func aRelayThatCrashesAgainAndAgainLosesNothing() throws {
     for seed in seeds(1..<21) {
+      let loss = (seed - 1) % 20 * 2 + 2
       let text = scenarioText(
         events: """
           [{"at":"1m","do":"slow journal","to":"\(seed % 4)s"},
            {"at":"2m","every":"7s","count":600,
             "push":{"to":"anna/*","payloads":["silent",{"aps":{"alert":"a"}}]}},
-           {"at":"10m","do":"link","phone":"anna","loss":\((seed - 1) % 20 * 2 + 2),"latency":"300ms"},
+           {"at":"10m","do":"link","phone":"anna","loss":\(loss),"latency":"300ms"},
            {"perDay":600,"at":"3m","until":"1h50m","do":"crash relay","for":"9s"}]
           """, more: #","relay":{"policy":"unlimited"}"#)
       let simulation = try play(text, seed: seed).simulation

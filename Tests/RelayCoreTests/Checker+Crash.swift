@@ -122,10 +122,14 @@ extension Checker {
     }
   }
 
-  /// What was gone for good is gone since the same moment.
+  /// What was gone for good is gone since the same moment, unless somebody had it in between.
   private mutating func crashTokens(_ disk: Disk) {
     for (token, gone) in goneTokens
     where disk.written.contains(gone.sequence) && registrationOf[token] == nil {
+      let wasGivenAgain = registrations.contains {
+        $0.app.token == token && $0.sequence > gone.sequence && disk.written.contains($0.sequence)
+      }
+      guard !wasGivenAgain else { continue }
       let stored = disk.gone.first { $0.token == token }
       // The record is a little older than what comes of it.
       expect(

@@ -11,7 +11,8 @@ import Testing
   }
 
   @Test func promisesHoldInEveryWorldWithChannels() {
-    for seed in seeds(0..<150) {
+    // In the first a crash keeps the second removal of a token that had been removed before.
+    for seed in [874] + Array(seeds(0..<150)) {
       var world = Self.world(seed)
       for _ in 0..<300 where world.problems.isEmpty { world.step() }
       if world.problems.isEmpty { world.settle() }
