@@ -226,8 +226,10 @@ extension Phone {
     if banner.isQuiet != true {
       wake()
       litUntil = max(litUntil, now + limits.litTime)
-      // So that the dark screen is reported in time.
       stayAwake(until: litUntil)
+      // The dark screen is reported in time, whatever else keeps the phone awake.
+      sleepTimer = min(sleepTimer, litUntil)
+      timers.set(.sleepDue, at: litUntil)
     }
     emit(.banner(banner))
   }

@@ -45,7 +45,8 @@ import Testing
 
   @Test func theRulesHoldInEveryLife() {
     var counts: [String: Int] = [:]
-    for seed in seeds(1..<101) {
+    // In the first the screen goes dark while an app works in the background.
+    for seed in [816] + Array(seeds(1..<101)) {
       var checker = Checker()
       var (_, _, phone) = live(seed) { event, phone, effects in
         checker.saw(event, phone, effects)
