@@ -29,17 +29,13 @@ extension Phone {
   /// Stays awake for a user, a callback and shortly after. Since iOS 7 a background task is no
   /// reason (WWDC 2013 session 204).
   mutating func sleepIfIdle() {
+    // The dark screen is reported in time, whatever keeps the phone awake.
+    if litUntil > now { lookAgain(at: litUntil) }
     guard case .awake(let least) = wakefulness, lock != .unlocked, callbacks.isEmpty,
       !apps.contains(where: { $0.playsInBackground }), !isUsingDocuments
     else { return }
     let until = max(least, litUntil)
-    guard until <= now else {
-      if until < sleepTimer {
-        sleepTimer = until
-        timers.set(.sleepDue, at: until)
-      }
-      return
-    }
+    guard until <= now else { return lookAgain(at: until) }
     for index in apps.indices where apps[index].state == .background {
       // The grace period may end just now, with its timer still to come.
       suspendIfIdle(index)
@@ -50,6 +46,12 @@ extension Phone {
     }
     wakefulness = .asleep
     emit(.phone(.slept))
+  }
+
+  private mutating func lookAgain(at moment: Instant) {
+    guard moment < sleepTimer else { return }
+    sleepTimer = moment
+    timers.set(.sleepDue, at: moment)
   }
 
   // MARK: Background tasks

@@ -227,9 +227,6 @@ extension Phone {
       wake()
       litUntil = max(litUntil, now + limits.litTime)
       stayAwake(until: litUntil)
-      // The dark screen is reported in time, whatever else keeps the phone awake.
-      sleepTimer = min(sleepTimer, litUntil)
-      timers.set(.sleepDue, at: litUntil)
     }
     emit(.banner(banner))
   }

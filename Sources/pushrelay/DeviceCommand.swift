@@ -74,9 +74,11 @@ struct DeviceCommand: AsyncParsableCommand {
       """)
   var count: Int?
 
+  private static let most = LightFleet.phonesPerConnection
+
   @Option(
     help: ArgumentHelp(
-      "With --count and --light: so many phones share a connection (default: 2000).",
+      "With --count and --light: so many phones share a connection (default: \(most)).",
       valueName: "count"))
   var perConnection: Int?
 
@@ -283,8 +285,8 @@ struct DeviceCommand: AsyncParsableCommand {
       throw ValidationError("--tokens goes with --count")
     }
     if let perConnection {
-      guard count != nil, light, (1...2000).contains(perConnection) else {
-        throw ValidationError("--per-connection is 1 to 2000, with --count and --light")
+      guard count != nil, light, (1...Self.most).contains(perConnection) else {
+        throw ValidationError("--per-connection is 1 to \(Self.most), with --count and --light")
       }
     }
     if scenario != nil,

@@ -5,8 +5,10 @@ import RelayCore
 import Synchronization
 
 /// Many devices that listen, acknowledge and count, to put load on a relay. Each has a stream;
-/// some thousand share a connection, in a cluster one to each node that has some of them.
+/// some share a connection, in a cluster one to each node that has some of them.
 struct LightFleet: Sendable {
+  /// Unless told otherwise, and at most.
+  static let phonesPerConnection = 2000
   /// Streams of a connection opened at once.
   private static let concurrency = 64
   /// Before a phone that has moved to another node listens again.
@@ -25,7 +27,7 @@ struct LightFleet: Sendable {
     let counters = Counters()
     let roster = try await FleetRoster.enroll(command, count: count)
     try await withThrowingTaskGroup(of: Void.self) { group in
-      let shared = command.perConnection ?? 2000
+      let shared = command.perConnection ?? Self.phonesPerConnection
       for start in stride(from: 0, to: count, by: shared) {
         let members = Array(roster.members[start..<min(count, start + shared)])
         group.addTask { try await listen(members, counters) }
