@@ -107,10 +107,13 @@ package struct StripeState: Sendable {
       unlist(token)
     case .unregistered(let device, let topic, let token, let at):
       let key = BudgetKey(device: device, topic: topic)
-      if apps[key]?.token == token { apps[key] = nil }
+      let wasRegistered = apps[key]?.token == token
+      if wasRegistered { apps[key] = nil }
       subscriptions[key] = nil
       ownTokens.remove(token)
       forgetForwarded(token, to: device)
+      // Otherwise the record only makes sure that a failed registration is not stored.
+      guard wasRegistered || goneTokens[token] == nil else { break }
       list(FeedbackItem(position: position, token: token, topic: topic, at: at))
     case .granted(let own): aliases[own.token] = own
     case .released(let own):

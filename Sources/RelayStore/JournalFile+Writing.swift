@@ -132,11 +132,11 @@ extension JournalFile {
     case .registered(let device, let topic, let token, let isOwn):
       try register(device, topic, token, isOwn: isOwn, &plan)
     case .unregistered(let device, let topic, let token, let at):
-      try connection.execute(
-        "DELETE FROM apps WHERE device = ? AND topic = ? AND token = ?",
+      let wasRegistered = try connection.integer(
+        "DELETE FROM apps WHERE device = ? AND topic = ? AND token = ? RETURNING 1",
         [device.stored, topic.stored, token.stored])
       try unsubscribe(device, topic)
-      try retire(token, topic, at, &plan)
+      try retire(token, topic, at, wasRegistered: wasRegistered != nil, &plan)
     case .granted(let own): try grant(own)
     case .released(let own):
       try connection.execute(
@@ -190,12 +190,17 @@ extension JournalFile {
     try connection.execute("DELETE FROM unregistered WHERE token = ?", [token.stored])
   }
 
-  /// A token listed before moves to the end.
+  /// A token listed before moves to the end; if it was not registered meanwhile, it stays, with its
+  /// earlier time: the record only made sure that a failed registration is not on disk.
   private func retire(
-    _ token: DeviceToken, _ topic: Topic, _ at: Instant, _ plan: inout WritePlan
+    _ token: DeviceToken, _ topic: Topic, _ at: Instant, wasRegistered: Bool = true,
+    _ plan: inout WritePlan
   ) throws {
     try connection.execute(
-      "INSERT OR REPLACE INTO unregistered (token, topic, at) VALUES (?, ?, ?)",
+      """
+      INSERT OR \(wasRegistered ? "REPLACE" : "IGNORE") INTO unregistered (token, topic, at)
+      VALUES (?, ?, ?)
+      """,
       [token.stored, topic.stored, at.milliseconds.stored])
     plan.unregisteredSinceTrim += 1
   }

@@ -195,6 +195,9 @@ import Testing
     let all = scene.listed()
     #expect(all.map(\.token) == (1...5).map(Make.token))
     #expect(scene.listed(after: all[1].position, limit: 2) == Array(all[2...3]))
+    // One that was not registered meanwhile has been gone since before.
+    scene.add(.unregistered(device, topic, Make.token(3), at: Self.time(50)))
+    #expect(scene.listed() == all)
     // One that comes back to life leaves the list, and returns at its end when another replaces it.
     scene.add(.registered(device, topic, Make.token(2), isOwn: false))
     #expect(scene.listed().map(\.token) == [1, 3, 4, 5].map(Make.token))

@@ -238,9 +238,12 @@ struct Disk {
         StoredApp(
           device: device, topic: topic, token: token, isOwn: isOwn, sequence: record.sequence))
     case .unregistered(let device, let topic, let token, let moment):
+      let before = apps.count
       apps.removeAll { $0.device == device && $0.topic == topic && $0.token == token }
       unsubscribe(device, topic)
-      retire(token, at: moment)
+      if apps.count < before || !gone.contains(where: { $0.token == token }) {
+        retire(token, at: moment)
+      }
       removeForwarded(token, to: device)
     case .granted(let own):
       aliases[own.token] = own

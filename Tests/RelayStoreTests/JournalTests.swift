@@ -225,6 +225,11 @@ import Testing
     #expect(all.map(\.token) == (1...5).map(Make.token))
     #expect(all.map(\.at.milliseconds) == [1, 2, 3, 4, 5])
     #expect(try await journal.feedback(since: all[2].position, limit: 1) == [all[3]])
+    // One that was not registered meanwhile has been gone since before.
+    await submit([
+      .unregistered(device, try Make.topic("app.1"), Make.token(3), at: Make.instant(50))
+    ])
+    #expect(try await journal.feedback(since: 0, limit: 100) == all)
     // A token that comes back to life leaves the list, and returns at its end.
     await submit([.registered(device, topic, Make.token(2), isOwn: true)])
     #expect(
