@@ -83,13 +83,14 @@ extension Shard {
     let app = entries[entry].app
     let notificationClass = entries[entry].notification.notificationClass
     let older = apps[app].slots[notificationClass]
-    if older.exists { makeWay(older, for: entry, into: &effects) }
-    transmitOnItsOwn(entry, .direct, into: &effects)
+    let opener = older.exists ? makeWay(older, for: entry, into: &effects) : nil
+    transmitOnItsOwn(entry, .direct, behind: opener, into: &effects)
   }
 
   /// Sends an entry, paying for a silent one, and others along, but no silent of the same app.
+  /// `opener` was sent just before and opens a ride.
   private mutating func transmitOnItsOwn(
-    _ entry: EntryNumber, _ via: Via, into effects: inout [Effect]
+    _ entry: EntryNumber, _ via: Via, behind opener: Carrier? = nil, into effects: inout [Effect]
   ) {
     let app = entries[entry].app
     let isSilent = entries[entry].notification.notificationClass == .silent
@@ -98,26 +99,30 @@ extension Shard {
       consumeBudget(app, into: &effects)
       entries[entry].isPaid = true
     }
-    let carrier = entries[entry].carrier
+    let carrier = opensRide ? entries[entry].carrier : opener ?? entries[entry].carrier
     transmit(entry, via, into: &effects)
     sendHeld(
-      of: apps[app].device, .piggyback, with: carrier, opensRide ? .relay : .none,
-      except: isSilent ? app : nil, into: &effects)
+      of: apps[app].device, .piggyback, with: carrier,
+      opensRide || opener != nil ? .relay : .none, except: isSilent ? app : nil, into: &effects)
   }
 
   /// An older visible one is sent first if the window takes both, otherwise replaced. An older
-  /// silent one is always replaced, unless the newer is never stored.
+  /// silent one is always replaced, unless the newer is never stored. Returns the older one if it
+  /// opens a ride.
   private mutating func makeWay(
     _ older: EntryNumber, for entry: EntryNumber, into effects: inout [Effect]
-  ) {
+  ) -> Carrier? {
     let newer = entries[entry].notification
     if entries[older].isExpired(at: now) {
       discard(older, .expired, into: &effects)
     } else if newer.notificationClass == .visible, windowHolds(2, apps[entries[entry].app].device) {
+      let opener = entries[older].opensRide ? entries[older].carrier : nil
       transmit(older, .piggyback, with: .push(newer.uniqueID), into: &effects)
+      return opener
     } else if isDurable(entry) {
       discard(older, .replaced(by: newer.uniqueID), into: &effects)
     }
+    return nil
   }
 
   /// Puts an entry held back by this verdict into its slot; the newest accepted wins.

@@ -49,6 +49,22 @@ import Testing
     expectSound(scene.fixture)
   }
 
+  /// It would not have taken them along itself.
+  @Test func whatGoesWithOneThatShowsNothingOpensTheRide() {
+    var scene = Scene()
+    let dark = DeviceCondition(power: .battery, network: .cellular, screen: .off)
+    _ = scene.fixture.handle(.stream(scene.connection, .reported(ConditionReport(dark))))
+    scene.hold()
+    let shown = scene.fixture.push(.visible, scene.apps[0], priority: .powerFirst)
+    #expect(scene.fixture.submit(shown).sendings == [])
+    let bare = scene.fixture.push(.visible, scene.apps[0], showsNothing: true)
+    let effects = scene.fixture.submit(bare)
+    #expect(
+      effects.sendings == [Sending(shown, .piggyback), Sending(bare, .direct)] + scene.rides)
+    #expect(effects.carriers[scene.held[0].uniqueID] == .push(shown.uniqueID))
+    expectSound(scene.fixture)
+  }
+
   @Test func aSilentThatWasPaidTakesOthersAlongButNoneOfItsOwnApp() {
     var scene = Scene()
     let phone = scene.apps[0].phone
