@@ -1,4 +1,5 @@
 import DeviceLink
+import RelayCore
 
 /// Connections to the relay, each for several phones; made on demand, and again after a loss.
 ///
@@ -28,6 +29,8 @@ package actor LinkPool {
   static let leadsAtMost = 3
   private static let avoidance = Duration.seconds(60)
   private static let avoidedAtMost = 64
+  /// Before a phone that has moved to another node listens again.
+  private static let pause = Duration.milliseconds(250)
 
   package init(phonesPerConnection: Int, connect: @escaping Connect) {
     self.phonesPerConnection = max(1, phonesPerConnection)
@@ -80,6 +83,20 @@ package actor LinkPool {
       }
     }
     return stream
+  }
+
+  /// Has a phone listen at the node that has it, until the relay ends a stream for another reason
+  /// than that the phone has moved. `listen` reads a stream to its end and returns its `bye`.
+  package nonisolated func keepOpen(
+    for phone: Int, of identity: DeviceIdentity,
+    _ listen: (ClientStream) async throws -> (reason: String, owner: String?)?
+  ) async throws {
+    while let bye = try await listen(try await openStream(for: phone, of: identity)),
+      bye.reason == CloseReason.moved.name
+    {
+      if let owner = bye.owner { await lead(phone, to: owner) }
+      try await Task.sleep(for: Self.pause)
+    }
   }
 
   /// Has the phone's next connection be with this node, which a `bye` has named.

@@ -43,6 +43,10 @@ package enum Limits {
   /// Bytes in transit from one loop to a loop of another node, and bytes of one message there.
   package static let hopWindowBytes = 8 << 20
   package static let hopMessageBytes = 512 << 10
+  /// The pause behind a loop's messages to other nodes for each item in them, and at most; what
+  /// waits meanwhile goes together.
+  package static let hopPausePerItemMicroseconds: Int64 = 100
+  package static let hopPauseMicroseconds: Int64 = 4000
   /// Bytes of another node's answer for people; a longer one is dropped.
   package static let nodeAnswerBytes = 16 << 20
   /// How long another node may take to answer.

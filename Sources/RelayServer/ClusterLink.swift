@@ -3,6 +3,7 @@ import RelayCluster
 import RelayCore
 import RelayRecording
 import RelaySetup
+import Synchronization
 
 /// Applies the changes of a cluster (`ClusterDirector`) to this node's loops, and answers other
 /// nodes.
@@ -10,6 +11,8 @@ final class ClusterLink: ClusterDelegate {
   private let loops: LoopSet
   private let stripeCount: Int
   private let device: RelayConfiguration.Endpoint
+  /// A loop's messages from other nodes that it has not taken yet.
+  private let arrivals: [Arrivals]
   private let onSettings: @Sendable (SharedSettings) async -> Void
   private let onQuestion: @Sendable (ByteReader) async -> [UInt8]
 
@@ -22,6 +25,7 @@ final class ClusterLink: ClusterDelegate {
     self.loops = loops
     self.stripeCount = stripeCount
     self.device = device
+    arrivals = (0..<loops.count).map { _ in Arrivals() }
     self.onSettings = onSettings
     self.onQuestion = onQuestion
   }
@@ -70,7 +74,11 @@ final class ClusterLink: ClusterDelegate {
   func publish(_ broadcast: Broadcast) { loops.administer(.broadcast(.published(broadcast))) }
 
   func receive(_ hop: [UInt8], forLoop loop: Int) {
-    if loop < loops.count { loops.onLoop(loop) { $0.receiveHop(hop) } }
+    guard loop < loops.count else { return }
+    let arrivals = arrivals[loop]
+    // One that has been told takes all that comes until it looks.
+    guard arrivals.add(hop) else { return }
+    loops.onLoop(loop) { $0.receiveHops(arrivals.removeAll()) }
   }
 
   func connectionReturned() {
@@ -78,4 +86,19 @@ final class ClusterLink: ClusterDelegate {
   }
 
   func answer(_ question: ByteReader) async -> [UInt8] { await onQuestion(question) }
+}
+
+/// Messages for a loop that has yet to take them.
+final class Arrivals: Sendable {
+  private let messages = Mutex<[[UInt8]]>([])
+
+  /// Returns whether it is the first, so that the loop must be told.
+  func add(_ message: [UInt8]) -> Bool {
+    messages.withLock { messages in
+      messages.append(message)
+      return messages.count == 1
+    }
+  }
+
+  func removeAll() -> [[UInt8]] { messages.withLock { exchange(&$0, with: []) } }
 }

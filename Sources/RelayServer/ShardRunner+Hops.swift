@@ -28,6 +28,11 @@ struct HopSet {
   /// The live nodes, with their number of loops.
   var loopCounts: [UInt16: UInt16] = [:]
   var outboxes: [Place: [HopItem]] = [:]
+  /// Since when the first of them waits, by the machine's clock.
+  var waitsSince: Instant?
+  /// When they may be sent: the later, the more went last time. So much traffic is few messages,
+  /// and little of it does not wait.
+  var dueAt = NIODeadline.uptimeNanoseconds(0)
   /// The number of the last message from each loop of another node.
   var lastNumbers: [Place: UInt64] = [:]
   /// Events by stripe that no node could take yet, in order.
@@ -50,11 +55,12 @@ struct HopSet {
   func stripe(of partition: PartitionID) -> Int { Int(partition.number) % stripeCount }
 }
 
-/// Events and effects travel between nodes as between loops, in one message a batch.
+/// Events and effects travel between nodes as between loops: in one message a batch, or of several
+/// batches when they follow each other closely, as a message costs more than what it carries.
 ///
 /// ```
 ///   raise ── partition is here ──▶ a loop of this node
-///     └──── stripe's route: node ──▶ outbox ──▶ HopPort ──▶ receiveHop ──▶ raise
+///     └──── stripe's route: node ──▶ outbox ──▶ HopPort ──▶ receiveHops ──▶ raise
 ///                          moving ─▶ waits ── route changes ──▶ raise
 ///                          nobody ─▶ refused: 503
 /// ```
@@ -127,11 +133,29 @@ extension ShardRunner {
     hops?.outboxes[place, default: []].append(.effect(effect))
   }
 
-  /// Sends this batch's messages to other nodes. Requests are refused when too much is on its way.
+  /// Sends what waits for other nodes, unless something was sent a moment ago: then all of it goes
+  /// together soon.
   func sendHops() {
-    guard let outboxes = hops?.outboxes, !outboxes.isEmpty, let port = hops?.port else { return }
+    guard let due = hops?.dueAt, hops?.outboxes.isEmpty == false else { return }
+    guard NIODeadline.now() < due else { return sendWaitingHops() }
+    guard hops?.waitsSince == nil else { return }
+    hops?.waitsSince = RelayClock.wall
+    let bound = peers.runners[Int(index)].runner
+    eventLoop.scheduleTask(deadline: due) {
+      bound.value.sendWaitingHops()
+      bound.value.finishBatch()
+    }
+  }
+
+  /// Requests are refused when too much is on its way.
+  private func sendWaitingHops() {
+    guard let outboxes = hops?.outboxes, let port = hops?.port else { return }
+    let since = hops?.waitsSince ?? RelayClock.wall
     hops?.outboxes = [:]
-    let now = RelayClock.wall
+    hops?.waitsSince = nil
+    let count = Int64(outboxes.values.reduce(0) { $0 + $1.count })
+    let pause = min(Limits.hopPauseMicroseconds, count * Limits.hopPausePerItemMicroseconds)
+    hops?.dueAt = .now() + .microseconds(pause)
     for (place, items) in outboxes {
       var writer = port.writer
       var first = 0
@@ -139,7 +163,7 @@ extension ShardRunner {
         writer.put(item)
         let isLast = index + 1 == items.count
         guard isLast || writer.count >= Limits.hopMessageBytes else { continue }
-        if !port.send(writer, to: place.node, loop: place.loop, from: self.index, at: now) {
+        if !port.send(writer, to: place.node, loop: place.loop, from: self.index, at: since) {
           refuse(items[first...index])
         }
         first = index + 1
@@ -160,9 +184,15 @@ extension ShardRunner {
 
   // MARK: In
 
-  func receiveHop(_ bytes: [UInt8]) {
+  /// All messages that have come, as one batch.
+  func receiveHops(_ messages: [[UInt8]]) {
     guard let port = hops?.port else { return }
     clock.beginBatch(at: now)
+    for bytes in messages { receiveHop(bytes, by: port) }
+    finishBatch()
+  }
+
+  private func receiveHop(_ bytes: [UInt8], by port: HopPort) {
     do throws(CodecError) {
       let message = try HopMessage(bytes)
       let isLate = RelayClock.wall - message.head.sentAt >= Limits.hopAge
@@ -173,7 +203,6 @@ extension ShardRunner {
     } catch {
       logger.warning("a message of another node cannot be read", metadata: ["why": "\(error)"])
     }
-    finishBatch()
   }
 
   /// A missing message may have held frames for phones; later ones must not overtake them. The

@@ -11,8 +11,6 @@ struct LightFleet: Sendable {
   static let phonesPerConnection = 2000
   /// Streams of a connection opened at once.
   private static let concurrency = 64
-  /// Before a phone that has moved to another node listens again.
-  private static let pause = Duration.milliseconds(250)
 
   let command: DeviceCommand
   let count: Int
@@ -51,7 +49,11 @@ struct LightFleet: Sendable {
           for (number, member) in members.enumerated() {
             // Not all streams of a thousand phones at one moment.
             if number % Self.concurrency == Self.concurrency - 1 { await Task.yield() }
-            group.addTask { try await listen(member, number, pool, counters) }
+            group.addTask {
+              try await pool.keepOpen(for: number, of: member.identity) {
+                try await listen(to: $0, counters)
+              }
+            }
           }
           for try await _ in group {}
         }
@@ -68,30 +70,19 @@ struct LightFleet: Sendable {
     }
   }
 
+  /// Returns why the relay has ended the stream, and where the phone is to go.
   private func listen(
-    _ member: FleetRoster.Member, _ number: Int, _ pool: LinkPool, _ counters: Counters
-  ) async throws {
-    while try await listenOnce(member, number, pool, counters) == CloseReason.moved.name {
-      try await Task.sleep(for: Self.pause)
-    }
-  }
-
-  /// Returns why the relay has ended the stream.
-  private func listenOnce(
-    _ member: FleetRoster.Member, _ number: Int, _ pool: LinkPool, _ counters: Counters
-  ) async throws -> String? {
-    let stream = try await pool.openStream(for: number, of: member.identity)
+    to stream: ClientStream, _ counters: Counters
+  ) async throws -> (reason: String, owner: String?)? {
     counters.listening.add(1, ordering: .relaxed)
     defer { counters.listening.subtract(1, ordering: .relaxed) }
     var listener = DeviceListener(stream, .init(followsClock: true, acknowledges: !command.noAck))
-    var reason: String?
+    var bye: (reason: String, owner: String?)?
     while let line = try await listener.next() {
       if case .notification = line { counters.notifications.add(1, ordering: .relaxed) }
-      guard case .bye(let why, let owner) = line else { continue }
-      reason = why
-      if let owner { await pool.lead(number, to: owner) }
+      if case .bye(let reason, let owner) = line { bye = (reason, owner) }
     }
-    return reason
+    return bye
   }
 
   /// Prints a line a second while something changes.

@@ -23,4 +23,13 @@ import Testing
       }
     }
   }
+
+  @Test func aLoopIsToldOnceAndTakesAllThatHasCome() {
+    let arrivals = Arrivals()
+    for round in 0..<3 as Range<UInt8> {
+      #expect((0..<3).map { arrivals.add([round, $0]) } == [true, false, false])
+      #expect(arrivals.removeAll() == (0..<3).map { [round, $0] })
+      #expect(arrivals.removeAll().isEmpty)
+    }
+  }
 }

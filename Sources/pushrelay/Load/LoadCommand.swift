@@ -140,9 +140,12 @@ struct LoadCommand: AsyncParsableCommand {
             let api = DeviceAPI(try await pool.client(for: number))
             try await api.subscribe(topic, to: channel, of: member.identity)
           }
-          let stream = try await pool.openStream(for: number, of: member.identity)
-          await tally.listens()
-          try await LoadPhone(since: start, tally).listen(to: stream)
+          var isListening = false
+          try await pool.keepOpen(for: number, of: member.identity) { stream in
+            if !isListening { await tally.listens() }
+            isListening = true
+            return try await LoadPhone(since: start, tally).listen(to: stream)
+          }
         }
       }
       try await group.waitForAll()

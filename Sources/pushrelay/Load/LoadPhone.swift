@@ -15,7 +15,9 @@ struct LoadPhone {
     self.tally = tally
   }
 
-  func listen(to stream: ClientStream) async throws {
+  /// Returns why the relay has ended the stream, and where the phone is to go.
+  func listen(to stream: ClientStream) async throws -> (reason: String, owner: String?)? {
+    var bye: (reason: String, owner: String?)?
     var listener = DeviceListener(stream, DeviceListener.Habits())
     var delays: [Int] = []
     while let line = try await listener.next() {
@@ -27,10 +29,12 @@ struct LoadPhone {
         let delay = Self.delay(of: broadcast.notification, since: start)
         await tally.delivered(broadcast.number, to: 1, after: delay)
       }
+      if case .bye(let reason, let owner) = line { bye = (reason, owner) }
       if listener.hasMore || delays.isEmpty { continue }
       await tally.delivered(delays)
       delays = []
     }
+    return bye
   }
 
   /// How many microseconds ago a push was due.
