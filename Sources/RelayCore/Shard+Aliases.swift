@@ -313,6 +313,7 @@ extension Shard {
         app.map { .registered(own.device, own.topic, apps[$0].token, isOwn: apps[$0].isOwn) }
           ?? .unregistered(own.device, own.topic, own.token, at: now),
         key: own.device.routingKey, into: &effects)
+      if let app { recordSubscriptions(of: app, into: &effects) }
       let reply = TokenChanges.Reply(request: request, answer: .refused(.unavailable))
       guard case .registration = step else { return effects.append(.answer(request, reply.answer)) }
       giveBack(own, since: nil, then: reply, into: &effects)

@@ -142,6 +142,18 @@ extension Shard {
     while apps[app].firstSubscription.exists { remove(apps[app].firstSubscription) }
   }
 
+  /// Records an app's subscriptions again, behind a record that may have ended them on disk.
+  mutating func recordSubscriptions(of app: AppNumber, into effects: inout [Effect]) {
+    let id = devices[apps[app].device].id
+    var number = apps[app].firstSubscription
+    while number.exists {
+      record(
+        .subscribed(id, apps[app].topic, subscriptions[number].channel), key: id.routingKey,
+        into: &effects)
+      number = subscriptions[number].next
+    }
+  }
+
   /// Sends a device the stored broadcasts of its channels, when it connects.
   mutating func sendStored(to device: DeviceNumber, into effects: inout [Effect]) {
     for number in subscriptionNumbers(of: device) { sendStored(to: number, into: &effects) }
