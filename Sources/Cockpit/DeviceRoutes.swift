@@ -84,9 +84,7 @@ struct DeviceRoutes {
   private func change(
     to policy: SilentPolicy?, of device: DeviceID
   ) async throws -> DeviceStatus {
-    guard try await relay.administer(device, .setPolicy(policy, at: relay.now)),
-      let report = try await relay.report(of: device)
-    else { throw Self.unknown }
+    guard let report = try await relay.setPolicy(of: device, policy) else { throw Self.unknown }
     guard report.policy == policy?.name ?? report.policy else {
       throw Refusal(
         503, "TooManyPolicies",

@@ -99,6 +99,7 @@ package enum ClusterExport {
     commons.budgets = shared?.budgets
     commons.providerKeys = try await bucket.value(of: .providerKeys) ?? []
     commons.deviceNames = DeviceName.dictionary(try await bucket.value(of: .names) ?? [])
+    commons.devicePolicies = try await bucket.policies()
     commons.channels = try await bucket.channels().compactMap(\.stored)
     commons.cursors = try await bucket.cursors()
     let last = try await EngineStream.contents(client).last

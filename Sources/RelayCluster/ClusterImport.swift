@@ -101,6 +101,10 @@ package struct ClusterImport {
     if !commons.deviceNames.isEmpty {
       try await bucket.set(.names, to: DeviceName.list(commons.deviceNames))
     }
+    if !commons.devicePolicies.isEmpty {
+      let texts = commons.devicePolicies.mapValues(\.text)
+      try await bucket.set(.policies, to: DeviceName.list(texts))
+    }
     for (reader, position) in commons.cursors {
       try await bucket.set(.cursor(reader: reader), to: position)
     }

@@ -13,7 +13,7 @@ extension SharedBudgets: Composite {
   package static let fields = Fields(Self.init(budgets:changedAt:)) { ($0.budgets, $0.changedAt) }
 }
 
-/// A device and its name for people.
+/// A device and its name for people, or its policy.
 package struct DeviceName: Hashable, Sendable {
   package var device: DeviceID
   package var name: String
@@ -61,6 +61,13 @@ package struct SharedSettings: Hashable, Sendable {
   }
 }
 
+extension EngineBucket {
+  func policies() async throws(StoreError) -> [DeviceID: SilentPolicy] {
+    let texts = DeviceName.dictionary(try await value(of: .policies) ?? [])
+    return texts.compactMapValues { try? SilentPolicy(text: $0) }
+  }
+}
+
 extension ClusterJournal {
   var bucket: EngineBucket { EngineBucket(client: client) }
 
@@ -99,17 +106,37 @@ extension ClusterJournal {
   }
 
   package func setName(of device: DeviceID, _ name: String?) async throws(StoreError) {
-    let stored = try await bucket.change(.names) { (stored: [DeviceName]?) in
-      var names = DeviceName.dictionary(stored ?? [])
-      guard names[device] != name, name == nil || names.count < DeviceName.mostInCluster else {
-        return nil
-      }
-      names[device] = name
-      return DeviceName.list(names)
-    }
-    guard DeviceName.dictionary(stored ?? [])[device] == name else {
+    guard try await set(name, of: device, in: .names) else {
       throw .engineRefuses(reason: "a cluster keeps \(DeviceName.mostInCluster) names of devices")
     }
+  }
+
+  /// Returns false when there are too many.
+  private func set(
+    _ text: String?, of device: DeviceID, in key: EngineBucket.Key
+  ) async throws(StoreError) -> Bool {
+    let stored = try await bucket.change(key) { (stored: [DeviceName]?) in
+      var texts = DeviceName.dictionary(stored ?? [])
+      guard texts[device] != text, text == nil || texts.count < DeviceName.mostInCluster else {
+        return nil
+      }
+      texts[device] = text
+      return DeviceName.list(texts)
+    }
+    return DeviceName.dictionary(stored ?? [])[device] == text
+  }
+
+  package func setPolicy(
+    of device: DeviceID, _ policy: SilentPolicy?
+  ) async throws(StoreError) {
+    guard try await set(policy?.text, of: device, in: .policies) else {
+      throw .engineRefuses(
+        reason: "a cluster keeps \(DeviceName.mostInCluster) policies of single devices")
+    }
+  }
+
+  package func devicePolicies() async throws(StoreError) -> [DeviceID: SilentPolicy] {
+    try await bucket.policies()
   }
 
   package func deviceNames() async throws(StoreError) -> [DeviceID: String] {

@@ -19,6 +19,8 @@ struct EngineBucket: Sendable {
     static let providerKeys = Key(subject: "$KV.pushrelay.common.keys")
     static let authorities = Key(subject: "$KV.pushrelay.common.authorities")
     static let names = Key(subject: "$KV.pushrelay.common.names")
+    /// Of single devices, as text.
+    static let policies = Key(subject: "$KV.pushrelay.policies")
     /// One byte: the form that nodes write. Without it, the one that the stream was made in.
     static let form = Key(subject: "$KV.pushrelay.common.form")
     /// Marks of broadcasts that are not stored.

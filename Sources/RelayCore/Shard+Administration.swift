@@ -8,7 +8,7 @@ package enum AdminAction: Hashable, Sendable {
   case emptySlots(Topic?)
   /// Budgets are full again; held pushes are sent.
   case refillBudget(Topic?)
-  /// Sets the device's own silent policy, nil for the shared one, until the relay ends.
+  /// Sets the device's own silent policy, nil for the shared one.
   case setPolicy(SilentPolicy?, at: Instant)
   /// Removes a device without apps, unless records or token changes of it are pending.
   case forget

@@ -14,12 +14,14 @@ final class ClusterLink: ClusterDelegate {
   /// A loop's messages from other nodes that it has not taken yet.
   private let arrivals: [Arrivals]
   private let onSettings: @Sendable (SharedSettings) async -> Void
+  private let policies: @Sendable () async -> [DeviceID: SilentPolicy]
   private let onQuestion: @Sendable (ByteReader) async -> [UInt8]
 
   /// - Parameter device: where phones reach this node.
   init(
     _ loops: LoopSet, stripeCount: Int, device: RelayConfiguration.Endpoint,
     onSettings: @escaping @Sendable (SharedSettings) async -> Void,
+    policies: @escaping @Sendable () async -> [DeviceID: SilentPolicy],
     onQuestion: @escaping @Sendable (ByteReader) async -> [UInt8]
   ) {
     self.loops = loops
@@ -27,6 +29,7 @@ final class ClusterLink: ClusterDelegate {
     self.device = device
     arrivals = (0..<loops.count).map { _ in Arrivals() }
     self.onSettings = onSettings
+    self.policies = policies
     self.onQuestion = onQuestion
   }
 
@@ -63,6 +66,7 @@ final class ClusterLink: ClusterDelegate {
     try? await NIOThreadPool.singleton.runIfActive {
       loops.restore(into: table) { record in StripeState.replay([state], record) }
     }
+    await loops.setPolicies(await policies())
     loops.place(loaded)
     _ = await loops.onEach { $0.adopt(loaded, of: stripe) }
   }

@@ -88,6 +88,6 @@ extension Relay {
   func forgetName(of device: DeviceID) async {
     guard names[device] != nil else { return }
     names.remove(device)
-    try? await settings.storage.journal?.setName(of: device, nil)
+    try? await inbox.journal?.setName(of: device, nil)
   }
 }

@@ -1,5 +1,6 @@
 import Primitives
 package import RelayCore
+import RelayStore
 
 /// The admin API's questions to all nodes of a cluster, or to a device's node. A relay on its own
 /// is the only node, and nothing is ever missing.
@@ -20,11 +21,29 @@ extension Relay {
     try await inbox.askOwner(NodeQuestions.administer, Pair(device, action))
   }
 
+  /// Sets a device's policy, and keeps it with a journal; nil returns it to that of all. Returns
+  /// what is in force then, which is the common one when there are too many; nil when no device has
+  /// this id.
+  package func setPolicy(
+    of device: DeviceID, _ policy: SilentPolicy?
+  ) async throws -> DeviceReport? {
+    guard try await report(of: device) != nil else { return nil }
+    try await inbox.journal?.setPolicy(of: device, policy)
+    guard try await administer(device, .setPolicy(policy, at: now)),
+      let report = try await report(of: device)
+    else { return nil }
+    if let policy, report.policy != policy.name {
+      try await inbox.journal?.setPolicy(of: device, nil)
+    }
+    return report
+  }
+
   /// Forgets a device without apps, trying for a second; false while something of it is under way.
   package func forget(_ device: DeviceID) async throws(NodeAway) -> Bool {
     for attempt in 0..<20 {
       guard try await administer(device, .forget), try await report(of: device) != nil else {
         await forgetName(of: device)
+        try? await inbox.journal?.setPolicy(of: device, nil)
         return true
       }
       try? await Task.sleep(for: .milliseconds(attempt < 5 ? 2 : 65))
@@ -119,6 +138,19 @@ extension Relay {
     var found = await inbox.askAll(NodeQuestions.counters, Nothing())
     found.missing.stripes = await inbox.missingStripes
     return found
+  }
+}
+
+extension LoopSet {
+  /// As the journal has them, for devices that are there.
+  func setPolicies(_ policies: [DeviceID: SilentPolicy]) async {
+    guard !policies.isEmpty else { return }
+    _ = await onEach { runner in
+      for (device, policy) in policies where runner.core.shard.secret(of: device) != nil {
+        let action = AdminAction.setPolicy(policy, at: runner.now)
+        runner.administer(.operated(.administered(device, action)))
+      }
+    }
   }
 }
 

@@ -15,6 +15,16 @@ extension Relay {
       loops, stripeCount: cluster.stripeCount,
       device: configuration.advertised(configuration.device),
       onSettings: { [weak self] in await self?.adopt($0) },
+      policies: { [logger] in
+        do throws(StoreError) {
+          return try await cluster.devicePolicies()
+        } catch {
+          logger.error(
+            "policies of single devices cannot be read: the common one counts for those that come",
+            metadata: ["problem": "\(error)"])
+          return [:]
+        }
+      },
       onQuestion: { [inbox, feeds] question in
         guard let loops = inbox.loops else { return [] }
         return await NodeQuestions.answer(

@@ -124,6 +124,7 @@ extension Relay {
       let count = try await loops.restore(from: journal, logger: logger)
       try await restoreKeys(from: journal)
       names.all = try await journal.deviceNames()
+      await loops.setPolicies(try await journal.devicePolicies())
       try await channels?.restore(from: journal, at: settings.clock.now())
       logger.info(
         "restored", metadata: ["notifications": "\(count)", "took": "\(begin.duration(to: .now))"])

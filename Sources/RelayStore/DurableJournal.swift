@@ -32,6 +32,9 @@ package protocol DurableJournal: Sendable {
   /// Names a device that is there, for people; nil takes the name away. Persisted on return.
   func setName(of device: DeviceID, _ name: String?) async throws(StoreError)
   func deviceNames() async throws(StoreError) -> [DeviceID: String]
+  /// Keeps a device's own silent policy; nil takes it away. Persisted on return.
+  func setPolicy(of device: DeviceID, _ policy: SilentPolicy?) async throws(StoreError)
+  func devicePolicies() async throws(StoreError) -> [DeviceID: SilentPolicy]
   /// Keeps a new channel. Persisted on return, as what the next two keep.
   func add(_ channel: ChannelRegistry.Channel) async throws(StoreError)
   /// Removes a channel and all its subscriptions.

@@ -211,6 +211,16 @@ package final class Journal: DurableJournal {
     try await onFile { try $0.setName(of: device, name) }
   }
 
+  package func setPolicy(
+    of device: DeviceID, _ policy: SilentPolicy?
+  ) async throws(StoreError) {
+    try await onFile { try $0.setPolicy(of: device, policy) }
+  }
+
+  package func devicePolicies() async throws(StoreError) -> [DeviceID: SilentPolicy] {
+    try await onFile { try $0.devicePolicies() }
+  }
+
   package func add(_ channel: ChannelRegistry.Channel) async throws(StoreError) {
     try await onFile { try $0.add(channel) }
   }

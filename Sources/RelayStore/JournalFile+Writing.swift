@@ -252,6 +252,35 @@ extension JournalFile {
     }
   }
 
+  /// Its scope; a UUID is neither of the two above. Its clocks are not kept: they begin again with
+  /// the process.
+  private static func scope(_ device: DeviceID) -> String { device.description }
+
+  func setPolicy(of device: DeviceID, _ policy: SilentPolicy?) throws {
+    try connection.write {
+      if let policy {
+        let clock = RefillClock(
+          interval: .milliseconds(1), since: Instant(milliseconds: 0),
+          reading: Instant(milliseconds: 0))
+        try write(clock, policy, Self.scope(device))
+      } else {
+        try connection.execute(
+          "DELETE FROM silent_policy WHERE scope = ?", [Self.scope(device).stored])
+      }
+    }
+  }
+
+  func devicePolicies() throws -> [DeviceID: SilentPolicy] {
+    try connection.read {
+      var policies: [DeviceID: SilentPolicy] = [:]
+      try connection.query("SELECT scope, policy FROM silent_policy") { row in
+        guard let device = row.text(0).flatMap({ DeviceID($0) }) else { return }
+        policies[device] = row.text(1).flatMap { try? SilentPolicy(text: $0) }
+      }
+      return policies
+    }
+  }
+
   func feedbackCursor(of reader: String) throws -> Int64 {
     try connection.read {
       try connection.integer("SELECT value FROM meta WHERE key = ?", [Self.key(reader).stored]) ?? 0

@@ -288,7 +288,8 @@ extension JournalFile {
       guard let app = try clock(Self.appScope),
         let device = try clock(Self.deviceScope)
       else { return nil }
-      let name = try connection.text("SELECT policy FROM silent_policy")
+      let name = try connection.text(
+        "SELECT policy FROM silent_policy WHERE scope = ?", [Self.appScope.stored])
       let policy = name.flatMap { try? SilentPolicy(text: $0) } ?? .documented
       return SilentBudgets(policy, appClock: app, deviceClock: device)
     }
@@ -314,7 +315,7 @@ extension JournalFile {
     return clock
   }
 
-  private func write(_ clock: RefillClock, _ policy: SilentPolicy, _ scope: String) throws {
+  func write(_ clock: RefillClock, _ policy: SilentPolicy, _ scope: String) throws {
     try connection.execute(
       "INSERT OR REPLACE INTO silent_policy VALUES (?, ?, ?, ?, ?)",
       [

@@ -26,6 +26,7 @@ package struct JournalCommons: Hashable, Sendable {
   /// Feedback readers' positions by name.
   package var cursors: [String: Int64] = [:]
   package var deviceNames: [DeviceID: String] = [:]
+  package var devicePolicies: [DeviceID: SilentPolicy] = [:]
   package var channels: [StoredChannel] = []
   /// The highest position ever used in the listing of unregistered tokens.
   package var lastPosition: Int64 = 0
@@ -67,6 +68,7 @@ package final class StoppedJournal: Sendable {
       commons.providerKeys = try file.providerKeys()
       (commons.cursors, commons.lastPosition) = try file.cursors()
       commons.deviceNames = try file.deviceNames()
+      commons.devicePolicies = try file.devicePolicies()
       commons.channels = try file.channels()
       return commons
     }
@@ -105,6 +107,9 @@ package final class NewJournal: Sendable {
       let counts = try file.connection.write {
         try file.finish(commons)
         return try file.counts()
+      }
+      for (device, policy) in commons.devicePolicies {
+        try file.setPolicy(of: device, policy)
       }
       for (reader, position) in commons.cursors {
         try file.setFeedbackCursor(of: reader, to: position)

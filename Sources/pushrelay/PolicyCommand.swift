@@ -20,7 +20,7 @@ struct PolicyCommand: AsyncParsableCommand {
       then one every 5; strict is 1, then one an hour, and 2, then one every 30 minutes; unlimited \
       says it. In numbers of one's own a limit that is left out is none, and "burst" is as "count" \
       unless it is given. What was used stays used. A phone's own policy counts until 'default' \
-      takes it back, or the relay ends.
+      takes it back; with a journal also after a restart.
       """)
 
   @Argument(help: "documented, strict, unlimited, or numbers; for a phone also default.")

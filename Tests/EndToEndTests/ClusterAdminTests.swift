@@ -67,6 +67,38 @@ import Testing
       while try await a("GET", "/v1/devices/anna").status != 404 {
         try await Task.sleep(for: .milliseconds(50))
       }
+      // The name is free again on all nodes.
+      let next = try await b("POST", "/v1/devices", #"{"name":"anna"}"#).json["device"] as? String
+      while try await a("GET", "/v1/devices/anna").json["device"] as? String != next {
+        try await Task.sleep(for: .milliseconds(50))
+      }
+    }
+  }
+
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func aPhonesOwnPolicyOutlivesItsNode() async throws {
+    try await Self.run { scene in
+      let a = scene.nodes[0]
+      func policy(of phone: Phone) async throws -> String? {
+        let status = try await a("GET", "/v1/devices/\(phone.id)").json
+        return (status["budget"] as? [String: Any])?["policy"] as? String
+      }
+      for phone in scene.phones.dropFirst() {
+        let path = "/v1/devices/\(phone.id)/policy"
+        #expect(try await a("PUT", path, #"{"policy":"strict"}"#).status == 200)
+      }
+      let back = "/v1/devices/\(scene.phones[1].id)/policy"
+      #expect(try await scene.nodes[1]("DELETE", back).status == 200)
+      try scene.relays[1].send(.kill)
+      for (index, phone) in scene.phones.enumerated() {
+        var found = try await policy(of: phone)
+        // Its stripe is on the way from the node that is gone.
+        while found == nil {
+          try await Task.sleep(for: .milliseconds(50))
+          found = try await policy(of: phone)
+        }
+        #expect(found == (index < 2 ? "documented" : "strict"), "\(index)")
+      }
     }
   }
 

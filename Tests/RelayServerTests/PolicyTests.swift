@@ -1,8 +1,10 @@
 import AdminAPI
 import Foundation
+import Primitives
 import RelayClient
 import RelayCore
 import RelaySetup
+import RelayStore
 import TestSupport
 import Testing
 
@@ -50,6 +52,40 @@ import Testing
       if String(decoding: line, as: UTF8.self).contains("content-available") { break }
     }
     stream.finish()
+  }
+
+  @Test func aDevicesOwnPolicyOutlivesRestarts() async throws {
+    let state =
+      FileManager.default.temporaryDirectory.path
+      + "/pushrelay-policy-\(UInt64.random(in: .min ... .max))"
+    defer { try? FileManager.default.removeItem(atPath: state) }
+    var devices: [DeviceID] = []
+    try await withRelay(state, .documented) { running in
+      for _ in 0..<4 {
+        devices.append(try #require(DeviceID(try await running.devices.enroll().device)))
+      }
+      for device in devices.prefix(3) {
+        let report = try await running.relay.setPolicy(of: device, .strict)
+        #expect(report?.policy == SilentPolicy.strict.name)
+      }
+      _ = try await running.relay.setPolicy(of: devices[1], nil)
+      #expect(try await running.relay.forget(devices[2]))
+      let nobody = DeviceID(UniqueID(high: 1, low: 2))
+      #expect(try await running.relay.setPolicy(of: nobody, .strict) == nil)
+    }
+    for threads in [3, 1] {
+      try await withRelay(state, .documented, threads: threads) { running in
+        let found = await running.relay.reports(of: devices).value
+        let policies = Dictionary(uniqueKeysWithValues: found.map { ($0.device, $0.policy) })
+        #expect(
+          policies == [
+            devices[0]: SilentPolicy.strict.name, devices[1]: SilentPolicy.documented.name,
+            devices[3]: SilentPolicy.documented.name,
+          ])
+      }
+    }
+    let journal = try StoppedJournal(path: state + "/relay.sqlite")
+    #expect(try journal.commons().devicePolicies == [devices[0]: .strict])
   }
 
   @Test func whatWasUsedOutlivesPoliciesAndRestarts() async throws {

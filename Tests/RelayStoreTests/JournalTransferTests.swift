@@ -42,6 +42,10 @@ import Testing
     try await journal.setName(of: device, nil)
     #expect(try await journal.deviceNames().isEmpty)
     try await journal.setName(of: device, "anna")
+    try await journal.setPolicy(of: device, .strict)
+    try await journal.setPolicy(of: device, Self.policy)
+    try await journal.setPolicy(of: Make.device(2), .strict)
+    try await journal.setPolicy(of: Make.device(2), nil)
     try await journal.setFeedbackCursor(of: "com.example app", to: 2)
     await journal.stop()
   }
@@ -66,6 +70,10 @@ import Testing
     return records
   }
 
+  /// In numbers of one's own.
+  private static let policy = SilentPolicy(
+    perApp: RateLimit(2, per: .days(1), burst: 2), perDevice: nil)
+
   @Test func allOfItComesAlong() async throws {
     try await fill()
     let journal = try StoppedJournal(path: directory.journal)
@@ -74,6 +82,7 @@ import Testing
     #expect(commons.budgets == SilentBudgets(.strict, at: start))
     #expect(commons.providerKeys == [key])
     #expect(commons.cursors == ["com.example app": 2])
+    #expect(commons.devicePolicies == [Make.device(1): Self.policy])
     #expect(commons.lastPosition == 3)
     let new = try NewJournal(path: copy)
     // In parts, as stripes come.
