@@ -66,7 +66,11 @@ final class ClusterLink: ClusterDelegate {
     try? await NIOThreadPool.singleton.runIfActive {
       loops.restore(into: table) { record in StripeState.replay([state], record) }
     }
-    await loops.setPolicies(await policies())
+    let policies = await policies().filter { device, _ in
+      let partition = loops.table.partition(ofRoutingKey: device.routingKey)
+      return Int(partition.number) % stripeCount == stripe
+    }
+    await loops.setPolicies(policies)
     loops.place(loaded)
     _ = await loops.onEach { $0.adopt(loaded, of: stripe) }
   }

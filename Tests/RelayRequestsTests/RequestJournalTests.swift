@@ -72,6 +72,32 @@ enum Sample {
     #expect(texts() == [text, text, "", other])
   }
 
+  /// The usual one is in its row, others beside it.
+  @Test func everyAnswerIsKept() throws {
+    let own = UniqueID(high: 0, low: 1)
+    let answers: [SentRequest.Answer] = [
+      .init(.push(.accepted(uniqueID: own)), after: .zero),
+      .init(.push(.accepted(uniqueID: own)), after: .seconds(86_400 * 60)),
+      .init(.push(.accepted(uniqueID: UniqueID(high: 3, low: 4))), after: .milliseconds(2)),
+      .init(.push(.rejected(.badTopic)), after: .milliseconds(3)),
+      .init(.push(.gone(since: Instant(milliseconds: 5))), after: .milliseconds(4)),
+      .init(.channel(201, nil), after: .milliseconds(5)),
+    ]
+    for answer in answers {
+      var journal = journal()
+      let number = journal.append(try Sample.push(1))
+      #expect(journal.rows(before: nil, limit: 1).rows[0].answer == nil)
+      let bytes = journal.bytes
+      journal.answered(number, own, answer)
+      journal.answered(number, own, answer)
+      #expect(journal.rows(before: nil, limit: 1).rows[0].answer == answer)
+      #expect(journal.bytes - bytes <= MemoryLayout<SentRequest.Answer>.stride)
+      journal.forget { _ in true }
+      journal.answered(number, own, answer)
+      #expect(journal.count == 0 && journal.bytes < 500)
+    }
+  }
+
   @Test func theNewestComeFirstPageByPage() throws {
     var journal = journal()
     for number in 1...5 { #expect(journal.append(try Sample.push(UInt64(number))) == number) }
