@@ -44,10 +44,17 @@ extension Checker {
   /// Nothing that was answered 200 is lost.
   private mutating func crashLives(_ disk: Disk) {
     let stored = Set(disk.notifications.values.map(\.notification.uniqueID))
+    // Whose record is that of a repetition, and where it lies.
+    var adopted: [UniqueID: UniqueID] = [:]
+    for (id, life) in lives {
+      guard life.isAdopted, case .discarded(.repeated(of: let first)) = life.end else { continue }
+      adopted[first] = id
+    }
     for (id, life) in lives {
       var life = life
       if case .discarded(.replaced(let newer)) = life.end, stored.contains(id) {
-        expect(stored.contains(newer), "replaced, and back without what replaced it: \(id)")
+        let isThere = stored.contains(newer) || adopted[newer].map(stored.contains) == true
+        expect(isThere, "replaced, and back without what replaced it: \(id)")
       }
       guard let sequence = life.sequence, let stored = disk.notifications[sequence] else {
         lives[id] = nil
@@ -55,7 +62,7 @@ extension Checker {
         // removed.
         expect(
           life.end != nil || !life.isAccepted || life.sequence == nil || life.isForgotten
-            || isAdopted(id)
+            || adopted[id] != nil
             || !registrations[life.registration].isAlive,
           "answered 200, and lost in the crash: \(id)")
         // Nobody knows whether its one attempt was successful.
@@ -79,11 +86,6 @@ extension Checker {
       journal[sequence] = id
       lives[id] = life
     }
-  }
-
-  /// Whether its record is that of a repetition.
-  private func isAdopted(_ id: UniqueID) -> Bool {
-    lives.values.contains { $0.isAdopted && $0.end == .discarded(.repeated(of: id)) }
   }
 
   private mutating func crashDevices(_ disk: Disk) {
