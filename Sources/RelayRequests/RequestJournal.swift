@@ -150,9 +150,7 @@ private struct RequestBlock {
   private var heads: [RequestHead] = []
   /// Of requests whose heads were refused, the bodies that came later.
   private var laterBodies: [UInt64: [UInt8]] = [:]
-  /// Those that do not only say that it is accepted.
-  private var otherAnswers: [UInt64: SentRequest.Answer] = [:]
-  /// Of heads, later bodies and other answers.
+  /// Of heads and later bodies.
   private var otherBytes = 0
   private var forgottenCount = 0
 
@@ -173,7 +171,7 @@ private struct RequestBlock {
     tails.removeAll(keepingCapacity: true)
     newestPayload = 0..<0
     heads.removeAll(keepingCapacity: true)
-    (laterBodies, otherAnswers) = ([:], [:])
+    laterBodies = [:]
     (otherBytes, forgottenCount, self.first) = (0, 0, first)
   }
 
@@ -231,7 +229,7 @@ private struct RequestBlock {
     }
     rows[rows.count - 1].bodyBytes = request.bodyBytes.map { Int32(clamping: $0) }
     rows[rows.count - 1].isRedacted = request.isRedacted
-    if let answer = request.answer { answered(end - 1, answer) }
+    rows[rows.count - 1].answer = request.answer
   }
 
   /// Connections take turns, so an earlier head may come again.
@@ -253,25 +251,8 @@ private struct RequestBlock {
     (first..<end).contains(number) && rows[Int(number - first)].uniqueID == id
   }
 
-  @inline(__always)
   mutating func answered(_ number: UInt64, _ answer: SentRequest.Answer) {
-    let place = Int(number - first)
-    if let length = Int32(exactly: answer.after.milliseconds), length >= 0,
-      answer.outcome == .push(.accepted(uniqueID: rows[place].uniqueID))
-    {
-      rows[place].acceptedAfter = length
-    } else if rows[place].content != .forgotten,
-      otherAnswers.updateValue(answer, forKey: number) == nil
-    {
-      otherBytes += MemoryLayout<SentRequest.Answer>.stride
-    }
-  }
-
-  private func answer(to row: RequestRow, _ number: UInt64) -> SentRequest.Answer? {
-    guard row.acceptedAfter >= 0 else { return otherAnswers[number] }
-    return SentRequest.Answer(
-      .push(.accepted(uniqueID: row.uniqueID)),
-      after: .milliseconds(Int64(row.acceptedAfter)))
+    rows[Int(number - first)].answer = answer
   }
 
   mutating func received(_ part: ArraySlice<UInt8>, of number: UInt64, mayKeep: Bool) {
@@ -297,8 +278,7 @@ private struct RequestBlock {
     }
     return SentRequest(
       at: row.at, row.uniqueID, head, ordinal: row.ordinal, content,
-      bodyBytes: row.bodyBytes.map { Int($0) }, answer(to: row, number),
-      isRedacted: row.isRedacted)
+      bodyBytes: row.bodyBytes.map { Int($0) }, row.answer, isRedacted: row.isRedacted)
   }
 
   mutating func forget(where isMeant: (SentRequest) -> Bool) {
@@ -308,9 +288,6 @@ private struct RequestBlock {
       let row = rows[Int(number - first)]
       gone.append(row)
       otherBytes -= laterBodies.removeValue(forKey: number)?.count ?? 0
-      if otherAnswers.removeValue(forKey: number) != nil {
-        otherBytes -= MemoryLayout<SentRequest.Answer>.stride
-      }
       rows[Int(number - first)] = RequestRow(.forgotten, at: row.at, row.uniqueID, row.head, 0)
       forgottenCount += 1
     }
@@ -361,9 +338,7 @@ private struct RequestRow {
   /// 0 for a token of 32.
   let tokenBytes: UInt8
   var isRedacted = false
-  /// Milliseconds until it was accepted; negative while it is not, or when there is more to say
-  /// (`RequestBlock.otherAnswers`).
-  var acceptedAfter: Int32 = -1
+  var answer: SentRequest.Answer?
 
   @inline(__always)
   init(

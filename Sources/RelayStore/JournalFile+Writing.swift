@@ -252,20 +252,18 @@ extension JournalFile {
     }
   }
 
-  /// Its scope; a UUID is neither of the two above. Its clocks are not kept: they begin again with
-  /// the process.
-  private static func scope(_ device: DeviceID) -> String { device.description }
-
+  /// In a row whose scope is the device, beside those of the common policy (`write`). Of its clocks
+  /// nothing is kept: they begin again with the process.
   func setPolicy(of device: DeviceID, _ policy: SilentPolicy?) throws {
     try connection.write {
       if let policy {
         let clock = RefillClock(
           interval: .milliseconds(1), since: Instant(milliseconds: 0),
           reading: Instant(milliseconds: 0))
-        try write(clock, policy, Self.scope(device))
+        try write(clock, policy, device.description)
       } else {
         try connection.execute(
-          "DELETE FROM silent_policy WHERE scope = ?", [Self.scope(device).stored])
+          "DELETE FROM silent_policy WHERE scope = ?", [device.description.stored])
       }
     }
   }

@@ -44,17 +44,19 @@ extension Checker {
   /// Nothing that was answered 200 is lost.
   private mutating func crashLives(_ disk: Disk) {
     let stored = Set(disk.notifications.values.map(\.notification.uniqueID))
-    // Whose record is that of a repetition, and where it lies.
-    var adopted: [UniqueID: UniqueID] = [:]
+    // Of those whose record is that of a repetition, the repetitions.
+    var adopted: [UniqueID: [UniqueID]] = [:]
     for (id, life) in lives {
       guard life.isAdopted, case .discarded(.repeated(of: let first)) = life.end else { continue }
-      adopted[first] = id
+      adopted[first, default: []].append(id)
     }
     for (id, life) in lives {
       var life = life
       if case .discarded(.replaced(let newer)) = life.end, stored.contains(id) {
-        let isThere = stored.contains(newer) || adopted[newer].map(stored.contains) == true
-        expect(isThere, "replaced, and back without what replaced it: \(id)")
+        let records = [newer] + adopted[newer, default: []]
+        expect(
+          records.contains(where: stored.contains),
+          "replaced, and back without what replaced it: \(id)")
       }
       guard let sequence = life.sequence, let stored = disk.notifications[sequence] else {
         lives[id] = nil
