@@ -356,7 +356,7 @@ let package = Package(
       dependencies: [
         "AdminAPI", "Primitives", "ProviderCredentials", "RelayFaults", "RelayRequests",
         "RelaySetup", "RelayServer", "RelayClient", "RelayCluster", "RelayCore", "RelayRecording",
-        "RelayStore",
+        "RelayStore", "SQLite",
         "TestSupport", "DeviceLink",
         "HTTP2", "NATS", "TLS", "Transport",
         .product(name: "Logging", package: "swift-log"),

@@ -2,6 +2,14 @@ import Primitives
 package import RelayCore
 import RelayStore
 
+/// The journal does not take an operator's change, and so nothing has changed.
+package struct JournalFails: Error, Equatable, Sendable, CustomStringConvertible {
+  /// Says what to do.
+  package let description: String
+
+  package init(description: String) { self.description = description }
+}
+
 /// The admin API's questions to all nodes of a cluster, or to a device's node. A relay on its own
 /// is the only node, and nothing is ever missing.
 extension Relay {
@@ -28,14 +36,22 @@ extension Relay {
     of device: DeviceID, _ policy: SilentPolicy?
   ) async throws -> DeviceReport? {
     guard try await report(of: device) != nil else { return nil }
-    try await inbox.journal?.setPolicy(of: device, policy)
+    try await keep(policy, of: device)
     guard try await administer(device, .setPolicy(policy, at: now)),
       let report = try await report(of: device)
     else { return nil }
     if let policy, report.policy != policy.name {
-      try await inbox.journal?.setPolicy(of: device, nil)
+      try await keep(nil, of: device)
     }
     return report
+  }
+
+  private func keep(_ policy: SilentPolicy?, of device: DeviceID) async throws(JournalFails) {
+    do throws(StoreError) {
+      try await inbox.journal?.setPolicy(of: device, policy)
+    } catch {
+      throw JournalFails(description: error.description)
+    }
   }
 
   /// Forgets a device without apps, trying for a second; false while something of it is under way.
@@ -43,7 +59,7 @@ extension Relay {
     for attempt in 0..<20 {
       guard try await administer(device, .forget), try await report(of: device) != nil else {
         await forgetName(of: device)
-        try? await inbox.journal?.setPolicy(of: device, nil)
+        try? await keep(nil, of: device)
         return true
       }
       try? await Task.sleep(for: .milliseconds(attempt < 5 ? 2 : 65))

@@ -108,11 +108,15 @@ package final class Relay: Service {
 
   /// Changes the silent policy. The journal has it before any decision uses it, so that every
   /// budget is read as it was written; when it cannot be written, nothing changes.
-  package func change(to policy: SilentPolicy) async throws {
+  package func change(to policy: SilentPolicy) async throws(JournalFails) {
     let endTurn = await inbox.loops?.turns.next()
     defer { endTurn?() }
     let now = settings.clock.now()
-    if let journal = inbox.journal { _ = try await journal.budgets(under: policy, at: now) }
+    do throws(StoreError) {
+      _ = try await inbox.journal?.budgets(under: policy, at: now)
+    } catch {
+      throw JournalFails(description: error.description)
+    }
     inbox.send(.operated(.policyChanged(policy, at: now)))
   }
 

@@ -25,6 +25,12 @@ import Testing
     #expect(request.parameter("none") == nil && request.parameter("absent") == nil)
   }
 
+  @Test func aJournalThatFailsIsSaid() throws {
+    let refusal = try #require(Refusal(for: JournalFails(description: "the disk is full")))
+    #expect(refusal.status == 503 && refusal.reason == "JournalFails")
+    #expect(refusal.message == "not changed: the disk is full")
+  }
+
   private func life(_ steps: [DeliveryStep]) throws -> Relay.Life {
     let first = DeliveryStep.received(
       .silent, apnsID: Self.id, device: DeviceID(Self.id), Self.topic)

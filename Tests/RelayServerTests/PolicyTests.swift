@@ -5,6 +5,7 @@ import RelayClient
 import RelayCore
 import RelaySetup
 import RelayStore
+import SQLite
 import TestSupport
 import Testing
 
@@ -52,6 +53,31 @@ import Testing
       if String(decoding: line, as: UTF8.self).contains("content-available") { break }
     }
     stream.finish()
+  }
+
+  @Test func whatTheJournalDoesNotTakeIsNotInForce() async throws {
+    let state =
+      FileManager.default.temporaryDirectory.path
+      + "/pushrelay-policy-\(UInt64.random(in: .min ... .max))"
+    defer { try? FileManager.default.removeItem(atPath: state) }
+    try await withRelay(state, .documented) { _ in }
+    let file = try SQLiteConnection(path: state + "/relay.sqlite")
+    try file.execute(
+      "CREATE TRIGGER full BEFORE INSERT ON silent_policy WHEN NEW.policy = 'strict' "
+        + "BEGIN SELECT RAISE(FAIL, 'full'); END",
+      [])
+    try file.close()
+    try await withRelay(state, .documented) { running in
+      let device = try #require(DeviceID(try await running.devices.enroll().device))
+      let refused = await #expect(throws: JournalFails.self) {
+        try await running.relay.setPolicy(of: device, .strict)
+      }
+      #expect(refused?.description.contains("full") == true, "\(refused.debugDescription)")
+      await #expect(throws: JournalFails.self) { try await running.relay.change(to: .strict) }
+      let report = try await running.relay.report(of: device)
+      #expect(report?.policy == SilentPolicy.documented.name)
+      #expect(await running.relay.policy() == .documented)
+    }
   }
 
   @Test func aDevicesOwnPolicyOutlivesRestarts() async throws {
