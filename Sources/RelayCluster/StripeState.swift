@@ -39,8 +39,6 @@ package struct StripeState: Sendable {
   private var subscriptions: [BudgetKey: Set<ChannelID>] = [:]
   private var aliases: [DeviceToken: OwnToken] = [:]
   private var notifications: [UInt64: StoredNotification] = [:]
-  /// Those that arrived over an alias, by token.
-  private var forwarded: [DeviceToken: Set<UInt64>] = [:]
   /// Unregistered tokens, oldest first, and their positions.
   private var gone: [FeedbackItem] = []
   private var goneTokens: [DeviceToken: Int64] = [:]
@@ -74,7 +72,7 @@ package struct StripeState: Sendable {
     switch entry {
     case .record(let record): apply(record, position, writtenAt)
     case .forgotten(let sequences):
-      for sequence in sequences { forget(sequence) }
+      for sequence in sequences { notifications[sequence] = nil }
     case .restored(let record): apply(record, position)
     case .listed(let item): list(item)
     case .report: break  // Of no stripe.
@@ -96,14 +94,10 @@ package struct StripeState: Sendable {
         // The app registered another token; the old one is dead from now on.
         ownTokens.remove(older)
         subscriptions[key] = nil
-        forgetForwarded(older, to: device)
         list(FeedbackItem(position: position, token: older, topic: topic, at: writtenAt))
       }
       apps[key] = StoredApp(token: token, isOwn: isOwn)
-      if isOwn {
-        ownTokens.insert(token)
-        if older != token { forgetForwarded(token, to: device) }
-      }
+      if isOwn { ownTokens.insert(token) }
       unlist(token)
     case .unregistered(let device, let topic, let token, let at):
       let key = BudgetKey(device: device, topic: topic)
@@ -111,7 +105,6 @@ package struct StripeState: Sendable {
       if wasRegistered { apps[key] = nil }
       subscriptions[key] = nil
       ownTokens.remove(token)
-      forgetForwarded(token, to: device)
       // Otherwise the record only makes sure that a failed registration is not stored.
       guard wasRegistered || goneTokens[token] == nil else { break }
       list(FeedbackItem(position: position, token: token, topic: topic, at: at))
@@ -194,24 +187,6 @@ package struct StripeState: Sendable {
   ) {
     notifications[sequence] = StoredNotification(
       notification: notification, device: device, acceptedAt: acceptedAt, position: position)
-    if device != nil { forwarded[notification.token, default: []].insert(sequence) }
-  }
-
-  private mutating func forget(_ sequence: UInt64) {
-    guard let stored = notifications.removeValue(forKey: sequence), stored.device != nil else {
-      return
-    }
-    let token = stored.notification.token
-    forwarded[token]?.remove(sequence)
-    if forwarded[token]?.isEmpty == true { forwarded[token] = nil }
-  }
-
-  /// Forgets what reached the device over a token that its app now has, or no longer has: those
-  /// pushes were for an app that is gone, even if the same one gets the token again.
-  private mutating func forgetForwarded(_ token: DeviceToken, to device: DeviceID) {
-    for sequence in forwarded[token] ?? [] where notifications[sequence]?.device == device {
-      forget(sequence)
-    }
   }
 
   /// The notifications of all states, in order of acceptance.

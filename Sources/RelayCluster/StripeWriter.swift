@@ -234,7 +234,11 @@ package struct StripeWriter: Sendable {
     var message = begin(.batch, at: now, wall)
     for entry in owed { message.add(entry) }
     owed = []
-    while message.writer.count < configuration.messageBytes, let first = waiting.first, let first {
+    // A record waits for the forgets before it: what was pushed to an app that is gone must not come
+    // back to the next one with its token. Most forgets leave it all its room.
+    let forgotten = Array(forgets.prefix(configuration.messageBytes / 10 + Self.forgetsPerMessage))
+    let room = configuration.messageBytes - 10 * max(0, forgotten.count - Self.forgetsPerMessage)
+    while message.writer.count < room, let first = waiting.first, let first {
       message.add(first.entry, first.ticket)
       if !first.mayLinger { urgentCount -= 1 }
       if let sequence = first.entry.accepted { places[sequence] = nil }
@@ -243,7 +247,6 @@ package struct StripeWriter: Sendable {
       dropSettled()
     }
     // Behind the records, since a forget follows its record.
-    let forgotten = Array(forgets.prefix(Self.forgetsPerMessage))
     if !forgotten.isEmpty {
       message.add(.forgotten(forgotten))
       forgets.removeFirst(forgotten.count)
@@ -252,7 +255,7 @@ package struct StripeWriter: Sendable {
     effects.append(send(message, at: now))
   }
 
-  /// Forgets per message, on top of `messageBytes`: ten bytes each at most.
+  /// Forgets that go on top of `messageBytes`: ten bytes each at most.
   private static let forgetsPerMessage = 2000
   /// Owed entries per message, on top as well: about a hundred bytes each.
   private static let owedEntries = 500

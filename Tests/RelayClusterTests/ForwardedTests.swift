@@ -5,7 +5,7 @@ import Testing
 @testable import RelayCluster
 
 /// What came over an alias: on its device's stripe, with its device, in the order of acceptance,
-/// and for as long as its app has the token.
+/// and until it is forgotten.
 @Suite("Forwarded notifications") struct ForwardedTests {
   private static func time(_ milliseconds: Int64) -> Instant { Instant(milliseconds: milliseconds) }
   private static let empty = StripeState(feedbackLimit: 64)
@@ -47,7 +47,6 @@ import Testing
   }
 
   private let device = Make.device(1)
-  private let other = Make.device(2)
   private let topic = Make.topic
   private let token = Make.token(8)
 
@@ -77,31 +76,23 @@ import Testing
     #expect(copy.state.sequences.isEmpty)
   }
 
-  @Test func itEndsWhenItsAppNoLongerHasTheToken() {
-    let ends: [[JournalRecord.Content]] = [
-      [.unregistered(device, topic, token, at: Self.time(5))],
-      // It has brought another one along.
-      [.registered(device, topic, Make.token(9), isOwn: true)],
+  /// A removal may have failed, in spite of its record: then the app is recorded again, and has what
+  /// it had.
+  @Test func itStaysWhateverBecomesOfItsApp() {
+    let ends: [JournalRecord.Content] = [
+      .unregistered(device, topic, token, at: Self.time(5)),
+      .registered(device, topic, Make.token(9), isOwn: true),
+      .registered(device, topic, token, isOwn: true),
     ]
     for end in ends {
       var scene = Scene()
       scene.add((1, .registered(device, topic, token, isOwn: true)), (2, push(1, to: device)))
-      // Another device of the stripe, before or after it: not its business.
-      scene.add((3, push(2, to: other)), (4, .accepted(Make.notification(3, token: 1), at: .never)))
-      for content in end { scene.add((5, content)) }
-      scene.add((6, push(4, to: device)))
-      #expect(Self.sequences(scene.state) == [3, 4, 6], "\(end)")
-      scene.add([.forgotten([2, 3, 4, 6])])
+      scene.add((3, end))
+      scene.add((4, .registered(device, topic, token, isOwn: true)))
+      #expect(Self.sequences(scene.state) == [2], "\(end)")
+      scene.add([.forgotten([2])])
       #expect(scene.state.sequences.isEmpty)
     }
-  }
-
-  /// Asking again for the token that it has changes nothing.
-  @Test func itStaysWhenItsAppAsksForTheSameTokenAgain() {
-    var scene = Scene()
-    scene.add((1, .registered(device, topic, token, isOwn: true)), (2, push(1, to: device)))
-    scene.add((3, .registered(device, topic, token, isOwn: true)))
-    #expect(Self.sequences(scene.state) == [2])
   }
 
   // MARK: Order

@@ -137,6 +137,26 @@ import Testing
     #expect(scene.writer.contents.state.sequences.isEmpty)
   }
 
+  /// What was pushed to an app that is gone must not come back to the next one with its token.
+  @Test func noRecordOvertakesTheForgetsBeforeIt() throws {
+    var scene = Scene { $0.messageBytes = 300 }
+    for sequence in 1...5000 as ClosedRange<UInt64> { scene.forget(sequence, at: 0) }
+    scene.submit(5001, at: 1)
+    scene.hear(at: 1)
+    for now in 2...9 as ClosedRange<Int64> where !scene.writer.subject.isIdle {
+      try scene.ack(at: now)
+    }
+    var forgotten = 0
+    for entry in scene.published.flatMap(\.entries) {
+      switch entry {
+      case .forgotten(let sequences): forgotten += sequences.count
+      default: #expect(forgotten >= 5000 - 2000)
+      }
+    }
+    #expect(forgotten == 5000 && scene.settled(5001) == true)
+    #expect(scene.published.map(\.entries.count) == [1, 1, 2])
+  }
+
   @Test func whatCameOverAnAliasNeedNotBeWrittenEither() throws {
     var scene = Scene()
     scene.submitForwarded(1, at: 10)

@@ -34,8 +34,7 @@ struct Disk {
     var channel: ChannelID
   }
 
-  /// As stripes do and SQLite does not: what came over an alias is kept with the device, and ends
-  /// with the app.
+  /// As stripes do and SQLite does not: what came over an alias is kept with the device.
   var keepsDevices = false
   /// The policy in force and its clocks, which are on disk before any shard hears of a change.
   var budgets: SilentBudgets
@@ -230,9 +229,7 @@ struct Disk {
       if let older, older != token {
         retire(older, at: now)
         unsubscribe(device, topic)
-        removeForwarded(older, to: device)
       }
-      if older != token { removeForwarded(token, to: device) }
       gone.removeAll { $0.token == token }
       apps.append(
         StoredApp(
@@ -244,7 +241,6 @@ struct Disk {
       if apps.count < before || !gone.contains(where: { $0.token == token }) {
         retire(token, at: moment)
       }
-      removeForwarded(token, to: device)
     case .granted(let own):
       aliases[own.token] = own
     case .released(let own):
@@ -271,12 +267,6 @@ struct Disk {
       return nil
     }
     return apps.remove(at: index).token
-  }
-
-  private mutating func removeForwarded(_ token: DeviceToken, to device: DeviceID) {
-    notifications = notifications.filter {
-      $0.value.device != device || $0.value.notification.token != token
-    }
   }
 
   private mutating func retire(_ token: DeviceToken, at moment: Instant) {
