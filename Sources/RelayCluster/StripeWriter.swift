@@ -35,6 +35,10 @@ package struct StripeWriter: Sendable {
     package var linger = Interval.milliseconds(2)
     /// How long forgets wait for a batch to join.
     package var forgetDelay = Interval.milliseconds(50)
+    /// From so many entries on a batch makes the next one wait as long as it took itself, so that the
+    /// next is larger: a message costs each engine more than what it holds.
+    package var busyEntries = 8
+    package var mostPause = Interval.milliseconds(8)
     /// Bytes at which a message is cut: one more entry must fit the engine.
     package var messageBytes = 900_000
     /// How long a batch may go unanswered before waiting records are refused.
@@ -90,6 +94,7 @@ package struct StripeWriter: Sendable {
   private var forgets: [UInt64] = []
   private var forgetsDueAt = Instant.never
   private var flight: Flight?
+  private var pausedUntil = Instant(milliseconds: .min)
   /// The snapshot being made; meanwhile nothing is written.
   private var making: UInt64?
   /// Parts of a snapshot still to write, of `partCount`.
@@ -130,7 +135,7 @@ package struct StripeWriter: Sendable {
     if making != nil { return .never }
     if !parts.isEmpty { return Instant(milliseconds: .min) }
     guard owed.isEmpty, !isOld else { return Instant(milliseconds: .min) }
-    let due = min(waitingDue ?? .never, forgetsDueAt)
+    let due = max(pausedUntil, min(waitingDue ?? .never, forgetsDueAt))
     return due == .never ? nil : due
   }
 
@@ -287,6 +292,9 @@ package struct StripeWriter: Sendable {
     guard let flight else { return }
     self.flight = nil
     isOurs = true
+    if flight.tickets.count >= configuration.busyEntries {
+      pausedUntil = now + min(now - flight.begunAt, configuration.mostPause)
+    }
     let snapshot = contents.add(
       flight.message, bytes: flight.writer.count, at: sequence, isOwn: true)
     if let snapshot { effects.append(.purge(below: snapshot)) }

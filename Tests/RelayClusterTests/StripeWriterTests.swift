@@ -13,10 +13,24 @@ import Testing
   }
   private static func time(_ milliseconds: Int64) -> Instant { Instant(milliseconds: milliseconds) }
 
+  /// Effects, and the messages among them: read once, for thousands are looked at again and again.
+  private struct Log {
+    var effects: [StripeWriter.Effect] = [] {
+      didSet {
+        for case .subject(.publish(let message, _)) in effects[readCount...] {
+          published += CollectionOfOne(message).compactMap { try? StripeMessage($0.bytes) }
+        }
+        readCount = effects.count
+      }
+    }
+    private var readCount = 0
+    private(set) var published: [StripeMessage] = []
+  }
+
   /// A stripe whose engine answers when the test says so.
   private struct Scene {
     var writer: StripeWriter
-    var effects: [StripeWriter.Effect] = []
+    var log = Log()
     var sequence: UInt64 = 100
 
     init(_ configure: (inout StripeWriter.Configuration) -> Void = { _ in }) {
@@ -30,30 +44,30 @@ import Testing
     mutating func submit(_ sequence: UInt64, mayLinger: Bool = false, at now: Int64) {
       writer.submit(
         .record(Make.accepted(sequence, token: sequence, at: time(now))),
-        .record(shard: 0, place: sequence), mayLinger: mayLinger, at: time(now), into: &effects)
+        .record(shard: 0, place: sequence), mayLinger: mayLinger, at: time(now), into: &log.effects)
     }
 
     /// A record that nobody waits for.
     mutating func note(_ sequence: UInt64, at now: Int64) {
       writer.submit(
         .record(spent(sequence)), .record(shard: 0, place: sequence), mayLinger: true,
-        at: time(now), into: &effects)
+        at: time(now), into: &log.effects)
     }
 
     /// One that may linger.
     mutating func submitForwarded(_ sequence: UInt64, at now: Int64) {
       writer.submit(
         .record(Make.forwarded(sequence, token: 2, to: 3, mayLinger: true, at: time(now))),
-        .record(shard: 0, place: sequence), mayLinger: true, at: time(now), into: &effects)
+        .record(shard: 0, place: sequence), mayLinger: true, at: time(now), into: &log.effects)
     }
 
     mutating func forget(_ sequence: UInt64, at now: Int64) {
-      writer.forget(sequence, at: time(now), into: &effects)
+      writer.forget(sequence, at: time(now), into: &log.effects)
     }
 
     mutating func hear(_ event: SubjectWriter.Event = .tick, at now: Int64) {
-      let first = effects.count
-      writer.handle(event, at: time(now), wall: time(now), into: &effects)
+      let first = log.effects.count
+      writer.handle(event, at: time(now), wall: time(now), into: &log.effects)
       for case .snapshot(let state, let number, let messageBytes) in effects[first...] {
         writer.write(state.snapshot(messageBytes: messageBytes), of: number)
         hear(at: now)
@@ -67,12 +81,8 @@ import Testing
       hear(.stored(number: message.head.stamp.number, sequence: sequence), at: now)
     }
 
-    var published: [StripeMessage] {
-      effects.compactMap { effect in
-        guard case .subject(.publish(let message, _)) = effect else { return nil }
-        return try? StripeMessage(message.bytes)
-      }
-    }
+    var effects: [StripeWriter.Effect] { log.effects }
+    var published: [StripeMessage] { log.published }
 
     func settled(_ sequence: UInt64) -> Bool? {
       for case .settled(.record(_, sequence), let isPersisted) in effects { return isPersisted }
@@ -114,6 +124,21 @@ import Testing
     #expect(Set(scene.writer.contents.state.sequences) == [1, 2, 3])
     #expect(scene.published.map(\.head.highest) == [1, 3])
     #expect(scene.published.map(\.head.stamp.number) == [0, 1])
+  }
+
+  /// A few at a time are written as they come, many in fewer batches.
+  @Test(arguments: [(7, 3, 14), (8, 3, 16), (8, 50, 68), (100, 1, 12)])
+  func behindALargeBatchTheNextOneCollects(_ count: UInt64, _ flight: Int64, _ due: Int64) throws {
+    var scene = Scene()
+    for sequence in 1...count { scene.submit(sequence, at: 10) }
+    scene.hear(at: 10)
+    scene.submit(1000, at: 11)
+    try scene.ack(at: 10 + flight)
+    scene.hear(at: due - 1)
+    #expect(scene.published.count == (count < 8 ? 2 : 1))
+    scene.submit(1001, at: due - 1)
+    scene.hear(at: due)
+    #expect(scene.published.map(\.entries.count) == (count < 8 ? [7, 1] : [Int(count), 2]))
   }
 
   @Test func whatMayLingerAndIsForgottenIsNeverWritten() throws {
@@ -344,7 +369,7 @@ import Testing
 
   @Test func aClaimThatWasLateIsAllThatIsWritten() throws {
     var scene = Scene()
-    scene.effects += scene.writer.claim(at: Self.time(0), wall: Self.time(0))
+    scene.log.effects += scene.writer.claim(at: Self.time(0), wall: Self.time(0))
     scene.hear(at: 2000)
     guard case .settled(.claim, isPersisted: false) = scene.effects.last else {
       Issue.record("\(scene.effects)")
