@@ -35,9 +35,9 @@ package struct StripeWriter: Sendable {
     package var linger = Interval.milliseconds(2)
     /// How long forgets wait for a batch to join.
     package var forgetDelay = Interval.milliseconds(50)
-    /// From so many entries on a batch makes the next one wait as long as it took itself, so that the
-    /// next is larger: a message costs each engine more than what it holds.
-    package var busyEntries = 8
+    /// From so many records on, a batch makes the next one wait for as long as it took itself, so
+    /// that the next is larger: a message costs each engine more than what it holds.
+    package var busyRecords = 8
     package var mostPause = Interval.milliseconds(8)
     /// Bytes at which a message is cut: one more entry must fit the engine.
     package var messageBytes = 900_000
@@ -239,8 +239,8 @@ package struct StripeWriter: Sendable {
     var message = begin(.batch, at: now, wall)
     for entry in owed { message.add(entry) }
     owed = []
-    // A record waits for the forgets before it: what was pushed to an app that is gone must not come
-    // back to the next one with its token. Most forgets leave it all its room.
+    // A record waits for the forgets before it: what was pushed to an app that is gone must not
+    // come back to the next one with its token. Most forgets leave it all its room.
     let forgotten = Array(forgets.prefix(configuration.messageBytes / 10 + Self.forgetsPerMessage))
     let room = configuration.messageBytes - 10 * max(0, forgotten.count - Self.forgetsPerMessage)
     while message.writer.count < room, let first = waiting.first, let first {
@@ -292,7 +292,7 @@ package struct StripeWriter: Sendable {
     guard let flight else { return }
     self.flight = nil
     isOurs = true
-    if flight.tickets.count >= configuration.busyEntries {
+    if flight.tickets.count >= configuration.busyRecords {
       pausedUntil = now + min(now - flight.begunAt, configuration.mostPause)
     }
     let snapshot = contents.add(

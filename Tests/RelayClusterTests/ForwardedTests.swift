@@ -76,8 +76,8 @@ import Testing
     #expect(copy.state.sequences.isEmpty)
   }
 
-  /// A removal may have failed, in spite of its record: then the app is recorded again, and has what
-  /// it had.
+  /// A removal may have failed, in spite of its record: then the app is recorded again, and has
+  /// what it had.
   @Test func itStaysWhateverBecomesOfItsApp() {
     let ends: [JournalRecord.Content] = [
       .unregistered(device, topic, token, at: Self.time(5)),
