@@ -106,6 +106,7 @@ extension Checker {
       }
       let isRemoved =
         registration.removal.map(disk.written.contains) ?? false
+        || registration.failedRemovals.contains(where: disk.written.contains)
         || isReplaced(registration, on: disk)
       expect(
         isStored || isRemoved || !registration.isAnswered, "a registered app is lost: \(index)")

@@ -55,7 +55,9 @@ struct Checker {
     /// The device was answered 200.
     var isAnswered = false
     /// The record that removes or replaces it.
-    var removal: UInt64?
+    var removal: UInt64? { didSet { if let oldValue { failedRemovals.append(oldValue) } } }
+    /// Those before it, which may be on disk all the same.
+    var failedRemovals: [UInt64] = []
     var isRemovalAnswered = false
   }
 
