@@ -68,7 +68,7 @@ import Testing
       "transfer held", "transfer credentialsDemanded", "transfer ended",
     ] {
       let count = counts.filter { $0.key.hasPrefix(step) }.values.reduce(0, +)
-      #expect(count > 20, "\(step): \(counts)")
+      #expect(count > 10, "\(step): \(counts)")
     }
   }
 
