@@ -231,9 +231,9 @@ import Testing
       lines, _ in
       let id = try await lines.next("its number")
       _ = try await lines.skip(to: "up")
-      _ = try await Program.run("kill", ["-HUP", id]).checked("kill")
+      _ = try await Program.run("sh", ["-c", "kill -HUP \(id)"]).checked("kill")
       _ = try await lines.skip(to: "hung up")
-      _ = try await Program.run("kill", ["-TERM", id]).checked("kill")
+      _ = try await Program.run("sh", ["-c", "kill -TERM \(id)"]).checked("kill")
       _ = try await lines.skip(to: "told")
       #expect(try await lines.skip(to: "status") == "status 5")
     }

@@ -134,7 +134,7 @@ import Testing
         _ = try await lines.skip(to: "ready")
       }
       let relay = try Self.read(state).pid
-      _ = try await Program.run("kill", ["\(relay)"]).checked("kill")
+      _ = try await Program.run("sh", ["-c", "kill \(relay)"]).checked("kill")
       while try await lines.nextOrEnd() != nil {}
       return lines.lines
     }
