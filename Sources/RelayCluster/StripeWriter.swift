@@ -241,8 +241,8 @@ package struct StripeWriter: Sendable {
     owed = []
     // A record waits for the forgets before it: what was pushed to an app that is gone must not
     // come back to the next one with its token. Most forgets leave it all its room.
-    let forgotten = Array(forgets.prefix(configuration.messageBytes / 10 + Self.forgetsPerMessage))
-    let room = configuration.messageBytes - 10 * max(0, forgotten.count - Self.forgetsPerMessage)
+    let forgotten = Array(forgets.prefix(configuration.messageBytes / 10 + Self.forgetsOnTop))
+    let room = configuration.messageBytes - 10 * max(0, forgotten.count - Self.forgetsOnTop)
     while message.writer.count < room, let first = waiting.first, let first {
       message.add(first.entry, first.ticket)
       if !first.mayLinger { urgentCount -= 1 }
@@ -261,7 +261,7 @@ package struct StripeWriter: Sendable {
   }
 
   /// Forgets that go on top of `messageBytes`: ten bytes each at most.
-  private static let forgetsPerMessage = 2000
+  private static let forgetsOnTop = 2000
   /// Owed entries per message, on top as well: about a hundred bytes each.
   private static let owedEntries = 500
 

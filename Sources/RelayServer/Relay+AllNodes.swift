@@ -3,7 +3,7 @@ package import RelayCore
 import RelayStore
 
 /// The journal does not take an operator's change, and so nothing has changed.
-package struct JournalFails: Error, Equatable, Sendable, CustomStringConvertible {
+package struct JournalFails: Error, CustomStringConvertible {
   /// Says what to do.
   package let description: String
 

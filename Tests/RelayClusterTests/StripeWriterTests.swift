@@ -18,7 +18,7 @@ import Testing
     var effects: [StripeWriter.Effect] = [] {
       didSet {
         for case .subject(.publish(let message, _)) in effects[readCount...] {
-          published += CollectionOfOne(message).compactMap { try? StripeMessage($0.bytes) }
+          if let message = try? StripeMessage(message.bytes) { published.append(message) }
         }
         readCount = effects.count
       }
