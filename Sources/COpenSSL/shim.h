@@ -10,6 +10,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/pem.h>
+#include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
@@ -43,6 +44,17 @@ static inline void pushrelay_SSL_CTX_set_mode(SSL_CTX *context) {
 
 static inline void pushrelay_SSL_CTX_set_read_ahead(SSL_CTX *context, int on) {
   SSL_CTX_set_read_ahead(context, on);
+}
+
+/// Has `mac` be HMAC-SHA-256 with this key (`EVP_MAC_CTX_set_params`, whose names are C strings
+/// that must stay where they are).
+static inline int pushrelay_EVP_MAC_CTX_set_SHA256(
+    EVP_MAC_CTX *mac, unsigned char *key, size_t length) {
+  OSSL_PARAM parameters[] = {
+      OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, key, length),
+      OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)"SHA256", 0),
+      OSSL_PARAM_construct_end()};
+  return EVP_MAC_CTX_set_params(mac, parameters);
 }
 
 static inline void pushrelay_SSL_CTX_set_session_cache_off(SSL_CTX *context) {

@@ -158,6 +158,10 @@ package enum Limits {
   package static let stalled = Interval.minutes(5)
   /// Bytes of TLS itself (handshake, tickets, alerts) waiting to be sent.
   package static let pendingTLSBytes = 65_536
+  /// How long a ticket of TLS is good for: a device shows its secret all the same, a provider's
+  /// certificate is not looked at again.
+  package static let deviceTicketSeconds = 604_800
+  package static let providerTicketSeconds = 7200
   /// Bytes of answers and lines queued on all streams of one connection.
   package static let providerQueuedBytes = 4_194_304
   package static let deviceQueuedBytes = 67_108_864

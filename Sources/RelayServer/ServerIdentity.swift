@@ -14,6 +14,8 @@ struct IdentityFiles: Equatable {
   var certificates: [UInt8]
   var privateKey: [UInt8]
   var clientAuthorities: [UInt8]?
+  /// None when their file cannot be used: then those of the process.
+  var ticketKeys: [TLSTicketKey]
 
   /// Makes missing certificates in the dev profile; in production they must exist.
   static func prepare(_ configuration: RelayConfiguration, _ logger: Logger) throws -> IdentityFiles
@@ -33,6 +35,13 @@ struct IdentityFiles: Equatable {
           ])
       }
     }
+    let tickets = TicketKeyFile(directory: configuration.state)
+    do throws(CredentialFileError) {
+      _ = try Self.ticketKeys(tickets)
+    } catch {
+      logger.warning(
+        "connections are not resumed after a restart", metadata: ["problem": "\(error)"])
+    }
     return try IdentityFiles(configuration)
   }
 
@@ -44,6 +53,19 @@ struct IdentityFiles: Equatable {
     if !own.isEmpty || FileManager.default.fileExists(atPath: files.authorityCertificate) {
       clientAuthorities = try Self.read(own.isEmpty ? files.authorityCertificate : own)
     }
+    ticketKeys = (try? Self.ticketKeys(TicketKeyFile(directory: configuration.state))) ?? []
+  }
+
+  func tickets(lifetimeSeconds: Int, areRenewed: Bool) -> TLSTickets? {
+    guard !ticketKeys.isEmpty else { return nil }
+    return TLSTickets(keys: ticketKeys, lifetimeSeconds: lifetimeSeconds, areRenewed: areRenewed)
+  }
+
+  private static func ticketKeys(
+    _ file: TicketKeyFile
+  ) throws(CredentialFileError) -> [TLSTicketKey] {
+    var random = SystemRandomNumberGenerator()
+    return try file.keys(now: RelayClock.wall.milliseconds, random: &random)
   }
 
   private static func read(_ path: String) throws -> [UInt8] {
@@ -71,10 +93,12 @@ final class ServerContexts: Sendable {
       let clients: TLSContext.ClientCertificates =
         files.clientAuthorities.map { .optional(.authorities(pem: $0)) } ?? .none
       provider = try .server(
-        identity: identity, clientCertificates: clients, applicationProtocols: ["h2"])
+        identity: identity, clientCertificates: clients, applicationProtocols: ["h2"],
+        tickets: files.tickets(lifetimeSeconds: Limits.providerTicketSeconds, areRenewed: false))
       // Devices authenticate with secrets.
       device = try .server(
-        identity: identity, clientCertificates: .none, applicationProtocols: ["h2"])
+        identity: identity, clientCertificates: .none, applicationProtocols: ["h2"],
+        tickets: files.tickets(lifetimeSeconds: Limits.deviceTicketSeconds, areRenewed: true))
       // TLS 1.2: some clients of the binary API take whatever follows the handshake for an error
       // packet, and the tickets of TLS 1.3 do follow it.
       binary = try .server(
@@ -116,6 +140,10 @@ final class ServerContexts: Sendable {
     }
   }
 
+  func replaceTicketKeys(_ keys: [TLSTicketKey]) throws(TLSError) {
+    try change { $0.ticketKeys = keys }
+  }
+
   func trust(_ authorities: String) throws(TLSError) {
     try change { $0.clientAuthorities = Array(authorities.utf8) }
   }
@@ -142,6 +170,9 @@ extension Relay {
       known = files
       if files.certificates != before?.certificates || files.privateKey != before?.privateKey {
         replace(files)
+      }
+      if files.ticketKeys != before?.ticketKeys {
+        try? contexts.replaceTicketKeys(files.ticketKeys)
       }
       if let authorities = files.clientAuthorities, authorities != before?.clientAuthorities,
         await !trust(String(decoding: authorities, as: UTF8.self))

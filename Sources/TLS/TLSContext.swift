@@ -1,11 +1,12 @@
 internal import COpenSSL
+import Synchronization
 
 /// Shared by all connections of a listener or client: identity, trust, protocols, versions, and the
-/// session tickets' keys. Tickets are stateless (RFC 5077; RFC 8446, section 4.6.1): their keys
-/// live as long as this object. Early data is never accepted. `@unchecked Sendable`: the SSL_CTX is
-/// complete before the factory functions return and only read afterwards; OpenSSL's counters and
-/// ticket keys in it are safe for many threads (man 7 openssl-threads). `protocols` is never
-/// written after `init`.
+/// session tickets' keys. Tickets are stateless (RFC 5077; RFC 8446, section 4.6.1): without
+/// `TLSTickets` their keys live as long as this object. Early data is never accepted. `@unchecked
+/// Sendable`: the SSL_CTX is complete before the factory functions return and only read afterwards;
+/// OpenSSL's counters and ticket keys in it are safe for many threads (man 7 openssl-threads).
+/// `protocols` and `issuedTickets` are never written after them.
 package final class TLSContext: @unchecked Sendable {
   package enum ClientCertificates: Sendable {
     case none
@@ -19,6 +20,9 @@ package final class TLSContext: @unchecked Sendable {
   let verifies: Bool
   /// ALPN names in wire form, for OpenSSL's callback.
   private let protocols: UnsafeMutableBufferPointer<UInt8>
+  private(set) var issuedTickets: TLSTickets?
+  /// A client's newest ticket of each server, by name. Its connections may be of many threads.
+  private let tickets = Mutex<[String: ClientTicket]>([:])
 
   private init(
     method: OpaquePointer?, verifies: Bool, identity: TLSIdentity?, protocols names: [String],
@@ -44,10 +48,12 @@ package final class TLSContext: @unchecked Sendable {
 
   /// A server's context. It selects the first of `applicationProtocols` that the client offers,
   /// fails with the alert no_application_protocol when none matches, and accepts a client without
-  /// ALPN (some APNs clients). Throws when a certificate, key or name is not usable.
+  /// ALPN (some APNs clients). A ticket is good for contexts with the same keys, certificate,
+  /// trust and protocols. Throws when a certificate, key or name is not usable.
   package static func server(
     identity: TLSIdentity, clientCertificates: ClientCertificates,
-    applicationProtocols: [String], versions: ClosedRange<TLSVersion> = .tls12 ... .tls13
+    applicationProtocols: [String], versions: ClosedRange<TLSVersion> = .tls12 ... .tls13,
+    tickets: TLSTickets? = nil
   ) throws(TLSError) -> TLSContext {
     var verifies = false
     if case .optional(let trust) = clientCertificates { verifies = !trust.isInsecure }
@@ -56,6 +62,7 @@ package final class TLSContext: @unchecked Sendable {
       protocols: applicationProtocols, versions: versions)
     if case .optional(let trust) = clientCertificates { try context.askForCertificates(trust) }
     context.selectProtocols()
+    if let tickets { try context.issue(tickets, for: identity, clientCertificates) }
     return context
   }
 
@@ -77,6 +84,21 @@ package final class TLSContext: @unchecked Sendable {
       guard refused == 0 else { throw .library(ErrorQueue.drainText()) }
     }
     return context
+  }
+
+  /// Has the connection ask the server to know it again. The certificate that was verified for the
+  /// name is then not sent again.
+  func offerTicket(by session: OpaquePointer, to serverName: String) {
+    tickets.withLock { $0[serverName] }?.offer(by: session)
+  }
+
+  /// Keeps what the server has given, for the next connection.
+  func keepTicket(of session: OpaquePointer, by serverName: String) {
+    guard let ticket = ClientTicket(of: session) else { return }
+    tickets.withLock { tickets in
+      if tickets.count >= Self.ticketsAtMost { tickets = [:] }
+      tickets[serverName] = ticket
+    }
   }
 
   // MARK: - Details
@@ -115,6 +137,23 @@ package final class TLSContext: @unchecked Sendable {
     guard SSL_CTX_use_PrivateKey(pointer, identity.key.pointer) == 1 else {
       throw .invalidPrivateKey(ErrorQueue.drainText())
     }
+  }
+
+  private func issue(
+    _ tickets: TLSTickets, for identity: TLSIdentity, _ clientCertificates: ClientCertificates
+  ) throws(TLSError) {
+    issuedTickets = tickets
+    // What a ticket was given for: nobody who was let in on other terms is known again.
+    var terms = Array(protocols)
+    for certificate in identity.chain {
+      terms += TLSPeer.encode { i2d_X509(certificate.pointer, $0) } ?? []
+    }
+    if case .optional(let trust) = clientCertificates { terms += Array("\(trust)".utf8) }
+    let digest = SHA256.hash(terms)
+    guard SSL_CTX_set_session_id_context(pointer, digest, UInt32(digest.count)) == 1,
+      SSL_CTX_set_ex_data(pointer, 0, Unmanaged.passUnretained(self).toOpaque()) == 1,
+      tickets.install(on: pointer)
+    else { throw .library(ErrorQueue.drainText()) }
   }
 
   private func believe(_ trust: TLSTrust) throws(TLSError) {
@@ -199,6 +238,8 @@ package final class TLSContext: @unchecked Sendable {
 
   /// Most bytes of a peer's certificates in a handshake; real chains have 2 to 6 thousand.
   private static let certificateListLimit = 32_768
+  /// Servers whose tickets a client keeps; a fleet knows the nodes of one cluster.
+  private static let ticketsAtMost = 256
 }
 
 extension TLSTrust {

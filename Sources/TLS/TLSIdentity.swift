@@ -19,7 +19,7 @@ package struct TLSIdentity: Sendable {
 }
 
 /// The authorities whose certificates are trusted.
-package enum TLSTrust: Sendable {
+package enum TLSTrust: Sendable, Equatable {
   /// These certificates; each is a trust anchor, root or not.
   case authorities(pem: [UInt8])
   case system

@@ -34,16 +34,20 @@ package struct TLSSession: ~Copyable {
   private let buffers: UnsafeMutablePointer<BufferBIO>
   /// OpenSSL's callbacks read from it.
   private let context: TLSContext
+  /// Of a client that verifies its server.
+  private let serverName: String?
 
   package init(server context: TLSContext) throws(TLSError) {
     (session, buffers) = try Self.make(context)
     self.context = context
+    serverName = nil
     SSL_set_accept_state(session)
   }
 
   /// A client's session; `start` sends the first bytes. The server's certificate must be for
   /// `serverName`, a DNS name (also sent as SNI) or an IP address (not sent, RFC 6066, section 3);
-  /// nil accepts any. Throws `invalidServerName`, or `library` when memory is short.
+  /// nil accepts any. Offers the newest ticket that a connection of this context had from there.
+  /// Throws `invalidServerName`, or `library` when memory is short.
   package init(client context: TLSContext, serverName: String?) throws(TLSError) {
     let (session, buffers) = try Self.make(context)
     if let serverName, !Self.expect(serverName, from: session) {
@@ -54,10 +58,13 @@ package struct TLSSession: ~Copyable {
     self.session = session
     self.buffers = buffers
     self.context = context
+    self.serverName = serverName
     SSL_set_connect_state(session)
+    if let serverName { context.offerTicket(by: session, to: serverName) }
   }
 
   deinit {
+    if let serverName { context.keepTicket(of: session, by: serverName) }
     // Without this OpenSSL would take an unannounced end for an attack and search the context's
     // empty session cache, under a lock that all threads share.
     SSL_set_shutdown(session, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)

@@ -42,8 +42,8 @@ struct LightDevice: Sendable {
   /// connection fails, when the relay refuses, or when another connection takes over.
   func run() async throws {
     var memory = Memory(remaining: command.notifications)
-    let pool = LinkPool(phonesPerConnection: 1) { [command] owner in
-      try await command.connection.connect(device: command.device, owner: owner)
+    let pool = LinkPool(phonesPerConnection: 1) { [command, shared = SharedTLS()] owner in
+      try await command.connection.connect(device: command.device, owner: owner, over: shared)
     }
     try await Reconnection.keep { connection in
       await pool.closeAll()

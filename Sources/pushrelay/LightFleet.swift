@@ -39,8 +39,9 @@ struct LightFleet: Sendable {
 
   /// Runs one shared connection, reconnecting when it is lost.
   private func listen(_ members: [FleetRoster.Member], _ counters: Counters) async throws {
-    let pool = LinkPool(phonesPerConnection: members.count) { [command] owner in
-      try await command.connection.connect(device: command.device, owner: owner)
+    let pool = LinkPool(phonesPerConnection: members.count) {
+      [command, shared = SharedTLS()] owner in
+      try await command.connection.connect(device: command.device, owner: owner, over: shared)
     }
     try await Reconnection.keep { connection in
       await pool.closeAll()

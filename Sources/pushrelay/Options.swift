@@ -76,11 +76,13 @@ struct ConnectionOptions: ParsableArguments {
     return (address, plaintext || ready.plaintext)
   }
 
-  /// - Parameter owner: the node to connect with instead, as a relay has named it. What is waited
-  ///   for it, a phone waits for its pushes.
+  /// - Parameters:
+  ///   - owner: the node to connect with instead, as a relay has named it. What is waited for it, a
+  ///     phone waits for its pushes.
+  ///   - shared: for connections that resume each other.
   func connect(
     device named: RelayConfiguration.Endpoint?, owner: String? = nil,
-    options: ClientOptions = ClientOptions()
+    options: ClientOptions = ClientOptions(), over shared: SharedTLS = SharedTLS()
   ) async throws -> RelayClient {
     var (place, options) = (find(device: named), options)
     if let owner {
@@ -90,19 +92,20 @@ struct ConnectionOptions: ParsableArguments {
       place.address = address
       options.connectTimeout = .seconds(3)
     }
-    return try await connect(to: place, options: options)
+    return try await connect(to: place, options: options, over: shared)
   }
 
   /// Connects. `identity` is shown to a relay that asks for one.
   func connect(
-    to place: Place, identity: TLSIdentity? = nil, options: ClientOptions = ClientOptions()
+    to place: Place, identity: TLSIdentity? = nil, options: ClientOptions = ClientOptions(),
+    over shared: SharedTLS = SharedTLS()
   ) async throws -> RelayClient {
     let address = place.address
     let security: RelayClient.Security =
       place.isPlaintext
       ? .plaintext
       : .tls(
-        try TLSContext.client(trust: try trust(), identity: identity, applicationProtocols: ["h2"]),
+        try await shared.context(trusting: try trust(), identity),
         serverName: insecure ? nil : address.host)
     return try await RelayClient.connect(
       host: address.host, port: address.port, security: security, options: options,
@@ -116,6 +119,20 @@ struct ConnectionOptions: ParsableArguments {
       "give the state directory of the relay with --state, its CA with --ca, or --plaintext if it "
       + "runs so; 'pushrelay serve' makes the file"
     return .authorities(pem: try PrivateFile.read(path, else: hint))
+  }
+}
+
+/// The TLS context of a command's connections, with which they resume each other. Another one when
+/// the file of authorities has changed.
+actor SharedTLS {
+  private var known: (trust: TLSTrust, context: TLSContext)?
+
+  func context(trusting trust: TLSTrust, _ identity: TLSIdentity?) throws(TLSError) -> TLSContext {
+    if let known, known.trust == trust { return known.context }
+    let context = try TLSContext.client(
+      trust: trust, identity: identity, applicationProtocols: ["h2"])
+    known = (trust, context)
+    return context
   }
 }
 

@@ -73,11 +73,12 @@ struct PhonePlayer: Sendable {
     let isSilent = roster != nil || isHosted
     var configuration = PhoneDriver.Configuration(
       scenario: scenario, seed: command.seed ?? UInt64.random(in: 0...(1 << 53)),
-      connect: { [isHosted] owner in
+      connect: { [isHosted, shared = SharedTLS()] owner in
         guard owner == nil || !isHosted else {
           throw CommandError("hosted phones stay: they check no certificates")
         }
-        return try await command.connection.connect(device: command.device, owner: owner)
+        return try await command.connection.connect(
+          device: command.device, owner: owner, over: shared)
       },
       identify: { [roster] phone, gone, api in
         if let roster { return roster.members[phone].identity }

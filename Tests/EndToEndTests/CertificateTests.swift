@@ -38,6 +38,28 @@ import Testing
     }
   }
 
+  /// As a phone that comes back does not send another certificate's worth of bytes and signatures.
+  @Test func aClientIsKnownAgainAfterARestart() async throws {
+    let scratch = try Scratch()
+    let (state, ticket) = (scratch.path + "/state", scratch.path + "/ticket")
+    for (start, expected) in ["New, TLSv1.3", "Reused, TLSv1.3", "New, TLSv1.3"].enumerated() {
+      if start == 2 {
+        try FileManager.default.removeItem(atPath: state + "/tickets.keys")
+      }
+      try await RelayProcess.run(RelaySetup(keys: []), state: state) { relay in
+        let known = start == 0 ? [] : ["-sess_in", ticket]
+        // What is no HTTP/2 is the end, after the ticket.
+        let outcome = try await Program.run(
+          "openssl",
+          ["s_client", "-connect", relay.device, "-alpn", "h2", "-ign_eof", "-sess_out", ticket]
+            + known, input: "nonsense, and more than a preface has\n")
+        #expect(outcome.output.contains(expected), "start \(start): \(outcome)")
+        let mode = try FileManager.default.attributesOfItem(atPath: state + "/tickets.keys")
+        #expect(mode[.posixPermissions] as? Int == 0o600)
+      }
+    }
+  }
+
   private static let hasServer: @Sendable () async throws -> Bool = {
     try await NATSServer.program.value != nil
   }

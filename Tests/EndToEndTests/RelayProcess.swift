@@ -92,14 +92,15 @@ struct RelayProcess: Sendable {
   }
 
   /// Starts a relay with keys, hands it to `body`, ends it with SIGTERM and wants exit status 0
-  /// within the drain's bounds.
+  /// within the drain's bounds. `state` is a directory that another has had.
   static func run<Value: Sendable>(
-    _ setup: RelaySetup = RelaySetup(), sourceLocation: SourceLocation = #_sourceLocation,
+    _ setup: RelaySetup = RelaySetup(), state known: String? = nil,
+    sourceLocation: SourceLocation = #_sourceLocation,
     _ body: (RelayProcess) async throws -> Value
   ) async throws -> Value {
     let scratch = try Scratch()
-    let state = scratch.path + "/state"
-    for key in setup.keys {
+    let state = known ?? scratch.path + "/state"
+    for key in setup.keys where known == nil {
       _ = try await Program.run(Program.pushrelay, ["key", "new", "--state", state] + key)
         .checked("pushrelay key new")
     }

@@ -130,8 +130,8 @@ struct LoadCommand: AsyncParsableCommand {
       }
     }
     let pool = LinkPool(phonesPerConnection: members.count) {
-      [connection, device, options] owner in
-      try await connection.connect(device: device, owner: owner, options: options)
+      [connection, device, options, shared = SharedTLS()] owner in
+      try await connection.connect(device: device, owner: owner, options: options, over: shared)
     }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for (number, member) in members.enumerated() {
