@@ -158,6 +158,8 @@ package enum Limits {
   package static let stalled = Interval.minutes(5)
   /// Bytes of TLS itself (handshake, tickets, alerts) waiting to be sent.
   package static let pendingTLSBytes = 65_536
+  /// Handshakes that begin in one turn of an event loop; the others wait.
+  package static let turnHandshakes = 16
   /// How long a ticket of TLS is good for: a device shows its secret all the same, a provider's
   /// certificate is not looked at again.
   package static let deviceTicketSeconds = 604_800

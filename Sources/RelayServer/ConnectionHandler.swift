@@ -54,6 +54,14 @@ final class ConnectionHandler: SocketHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
+  /// Of a TLS connection that opens.
+  private enum Handshake {
+    case expected
+    /// With its first bytes.
+    case waits(ByteBuffer)
+    case begun
+  }
+
   enum Role {
     case provider(ProviderBox)
     case device(DeviceConnection)
@@ -66,6 +74,7 @@ final class ConnectionHandler: SocketHandler {
   private var isDirty = false
   private(set) var role: Role
   private var phase: ConnectionPhase
+  private var handshake = Handshake.expected
   var context: ChannelHandlerContext?
   private var events: [HTTP2Event] = []
   /// Since when the peer reads nothing; nil while it reads.
@@ -111,7 +120,37 @@ final class ConnectionHandler: SocketHandler {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     guard isUsable, muting?.input != .lost else { return }
-    receive(unwrapInboundIn(data))
+    let bytes = unwrapInboundIn(data)
+    if !waitsForTurn(bytes) { receive(bytes) }
+  }
+
+  /// Handshakes are the dearest thing that strangers can ask for. A few begin in each turn of the
+  /// loop, the others wait, in order: so those begun are finished before their clients give up, and
+  /// those who are known are served meanwhile.
+  private func waitsForTurn(_ bytes: ByteBuffer) -> Bool {
+    guard case .opening = phase else { return false }
+    switch handshake {
+    case .begun: return false
+    case .expected where runner.mayShakeHands(self):
+      handshake = .begun
+      return false
+    case .expected: handshake = .waits(bytes)
+    case .waits(var hello):
+      hello.writeImmutableBuffer(bytes)
+      handshake = .waits(hello)
+    }
+    return true
+  }
+
+  /// A handshake that waited begins; false when its client has gone.
+  func handshakeCame() -> Bool {
+    guard case .opening = phase, case .waits(let hello) = handshake else { return false }
+    handshake = .begun
+    beginTurn()
+    receive(hello)
+    runner.finishBatch()
+    endTurn()
+    return true
   }
 
   private func receive(_ bytes: ByteBuffer) {
@@ -148,9 +187,10 @@ final class ConnectionHandler: SocketHandler {
     transport.http2.beginTurn(headerBlocks: Limits.turnRequests, bytes: Limits.turnBytes)
   }
 
-  /// False for a peer that does not read its answers, or wastes our time.
+  /// False for a peer that does not read its answers, wastes our time, or has to wait.
   private var isInputWanted: Bool {
-    stalledSince == nil && !isPaused && muting?.input != .leftInSocket
+    if case .waits = handshake { return false }
+    return stalledSince == nil && !isPaused && muting?.input != .leftInSocket
   }
 
   /// Reads on, or lets unread input wait until all other connections had their turn.

@@ -13,6 +13,9 @@ struct ConnectionTable {
   /// To be flushed at the end of the batch.
   var dirty = Deque<ConnectionHandler>()
   var awaitingTurns: [ConnectionHandler] = []
+  /// How many handshakes have begun in this turn of the loop, and those that wait.
+  var handshakesBegun = 0
+  var awaitingHandshakes = Deque<ConnectionHandler>()
   /// Shared by all connections of the loop; contents never outlive a call.
   var buffers = TransportBuffers()
   /// Set while the relay drains: new connections are refused.

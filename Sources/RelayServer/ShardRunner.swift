@@ -282,6 +282,33 @@ final class ShardRunner {
     }
   }
 
+  /// Whether the connection's handshake may begin now; otherwise its turn comes
+  /// (`ConnectionHandler.handshakeCame`).
+  func mayShakeHands(_ connection: ConnectionHandler) -> Bool {
+    if connections.handshakesBegun == 0 { scheduleHandshakes() }
+    guard connections.handshakesBegun < Limits.turnHandshakes else {
+      connections.awaitingHandshakes.append(connection)
+      return false
+    }
+    connections.handshakesBegun += 1
+    return true
+  }
+
+  private func scheduleHandshakes() {
+    let bound = NIOLoopBound(self, eventLoop: eventLoop)
+    eventLoop.scheduleTask(in: .microseconds(50)) { bound.value.beginHandshakes() }
+  }
+
+  private func beginHandshakes() {
+    connections.handshakesBegun = 0
+    while connections.handshakesBegun < Limits.turnHandshakes,
+      let connection = connections.awaitingHandshakes.popFirst()
+    {
+      if connection.handshakeCame() { connections.handshakesBegun += 1 }
+    }
+    if connections.handshakesBegun > 0 { scheduleHandshakes() }
+  }
+
   /// Ends connections whose time is over; called about once a second.
   func sweep() {
     let steady = clock.steady(now)

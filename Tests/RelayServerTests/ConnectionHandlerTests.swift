@@ -238,6 +238,34 @@ import Transport
     #expect(greedy.isOpen && refused == count - served)
   }
 
+  /// Of a crowd a few begin at a time, in order, and are served while the others wait.
+  @Test func handshakesThatHaveBegunAreFinishedFirst() throws {
+    let scene = ConnectionScene()
+    let limit = Limits.turnHandshakes
+    let crowd = try (0..<2 * limit + 3).map { _ in try scene.connect(provider: false, .tls13) }
+    for peer in crowd { try peer.send(peer.takeOutput()) }
+    func begun() -> [Int] { crowd.indices.filter { crowd[$0].isRead } }
+    func isServed(_ peer: ScenePeer) throws -> Bool {
+      let stream = try peer.request("GET", "/v1/health")
+      try peer.exchange()
+      return peer.statuses[stream] == 200
+    }
+    #expect(begun() == Array(0..<limit))
+    #expect(try isServed(crowd[0]))
+    // Its place is not kept.
+    crowd[limit].handler.abort()
+    scene.loop.advanceTime(by: .microseconds(50))
+    #expect(begun() == Array(0..<limit) + Array(limit + 1..<2 * limit + 1))
+    scene.loop.advanceTime(by: .microseconds(50))
+    for (index, peer) in crowd.enumerated() where index != limit {
+      #expect(try isServed(peer), "\(index)")
+    }
+    // The next one waits for nobody.
+    scene.loop.advanceTime(by: .microseconds(50))
+    let last = try scene.connect(provider: false, .tls13)
+    #expect(try isServed(last))
+  }
+
   /// Whoever takes no answers gets no further turn until it does.
   @Test func aTurnWaitsUntilTheAnswersAreTaken() throws {
     let scene = ConnectionScene { $0.configuration.auth = .token }
