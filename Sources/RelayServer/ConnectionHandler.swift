@@ -145,6 +145,7 @@ final class ConnectionHandler: SocketHandler {
   /// A handshake that waited begins; false when its client has gone.
   func handshakeCame() -> Bool {
     guard case .opening = phase, case .waits(let hello) = handshake else { return false }
+    phase = .opening(since: RelayClock.steady)
     handshake = .begun
     beginTurn()
     receive(hello)
@@ -189,8 +190,11 @@ final class ConnectionHandler: SocketHandler {
 
   /// False for a peer that does not read its answers, wastes our time, or has to wait.
   private var isInputWanted: Bool {
-    if case .waits = handshake { return false }
-    return stalledSince == nil && !isPaused && muting?.input != .leftInSocket
+    stalledSince == nil && !isPaused && muting?.input != .leftInSocket && !waitsForHandshake
+  }
+
+  private var waitsForHandshake: Bool {
+    if case .waits = handshake { true } else { false }
   }
 
   /// Reads on, or lets unread input wait until all other connections had their turn.
@@ -316,7 +320,7 @@ final class ConnectionHandler: SocketHandler {
 
   /// Ends unfinished handshakes and requests, and idle connections.
   func sweep(at now: Instant) {
-    if phase.isOver(at: now, runner) { return abort() }
+    if !waitsForHandshake, phase.isOver(at: now, runner) { return abort() }
     if let stalledSince, now - stalledSince > Limits.stalled { return abort() }
     if let muting, now - muting.since > Limits.muted { return abort() }
     transport.http2.forgive(Limits.forgivenFrames)

@@ -14,6 +14,12 @@ struct LightFleet: Sendable {
 
   let command: DeviceCommand
   let count: Int
+  private let tls = SharedTLS()
+
+  init(command: DeviceCommand, count: Int) {
+    self.command = command
+    self.count = count
+  }
 
   private final class Counters: Sendable {
     let listening = Atomic(0)
@@ -39,9 +45,8 @@ struct LightFleet: Sendable {
 
   /// Runs one shared connection, reconnecting when it is lost.
   private func listen(_ members: [FleetRoster.Member], _ counters: Counters) async throws {
-    let pool = LinkPool(phonesPerConnection: members.count) {
-      [command, shared = SharedTLS()] owner in
-      try await command.connection.connect(device: command.device, owner: owner, over: shared)
+    let pool = LinkPool(phonesPerConnection: members.count) { [command, tls] owner in
+      try await command.connection.connect(device: command.device, owner: owner, over: tls)
     }
     try await Reconnection.keep { connection in
       await pool.closeAll()

@@ -1,4 +1,5 @@
 import ArgumentParser
+import DequeModule
 import NIOPosix
 import Primitives
 import ProviderCredentials
@@ -107,9 +108,17 @@ struct ConnectionOptions: ParsableArguments {
       : .tls(
         try await shared.context(trusting: try trust(), identity),
         serverName: insecure ? nil : address.host)
-    return try await RelayClient.connect(
-      host: address.host, port: address.port, security: security, options: options,
-      on: MultiThreadedEventLoopGroup.singleton)
+    await shared.begin()
+    do {
+      let client = try await RelayClient.connect(
+        host: address.host, port: address.port, security: security, options: options,
+        on: MultiThreadedEventLoopGroup.singleton)
+      await shared.finish()
+      return client
+    } catch {
+      await shared.finish()
+      throw error
+    }
   }
 
   private func trust() throws -> TLSTrust {
@@ -122,11 +131,25 @@ struct ConnectionOptions: ParsableArguments {
   }
 }
 
-/// The TLS context of a command's connections, with which they resume each other. Another one when
-/// the file of authorities has changed.
+/// What a command's connections have in common: the TLS context, with which they resume each other,
+/// and how many are made at once, as the handshakes of thousands would time out together.
 actor SharedTLS {
   private var known: (trust: TLSTrust, context: TLSContext)?
+  private var free = 256
+  private var waiting = Deque<CheckedContinuation<Void, Never>>()
 
+  /// Waits until a connection may be made; `finish` lets the next one begin.
+  func begin() async {
+    guard free == 0 else { return free -= 1 }
+    await withCheckedContinuation { waiting.append($0) }
+  }
+
+  func finish() {
+    guard let next = waiting.popFirst() else { return free += 1 }
+    next.resume()
+  }
+
+  /// Another one when the file of authorities has changed.
   func context(trusting trust: TLSTrust, _ identity: TLSIdentity?) throws(TLSError) -> TLSContext {
     if let known, known.trust == trust { return known.context }
     let context = try TLSContext.client(

@@ -266,6 +266,19 @@ import Transport
     #expect(try isServed(last))
   }
 
+  /// The time of a handshake is its client's; until its turn it is ours.
+  @Test func whoWaitsForItsTurnIsNotTooSlow() throws {
+    let scene = ConnectionScene { $0.handshakeTimeout = .milliseconds(-1) }
+    let crowd = try (0...Limits.turnHandshakes).map { _ in try scene.connect(provider: true, .tls13)
+    }
+    for peer in crowd { try peer.send(peer.takeOutput()) }
+    scene.sweep()
+    #expect(crowd.map(\.isOpen) == Array(repeating: false, count: crowd.count - 1) + [true])
+    scene.loop.advanceTime(by: .microseconds(50))
+    scene.sweep()
+    #expect(crowd.last?.isOpen == false)
+  }
+
   /// Whoever takes no answers gets no further turn until it does.
   @Test func aTurnWaitsUntilTheAnswersAreTaken() throws {
     let scene = ConnectionScene { $0.configuration.auth = .token }

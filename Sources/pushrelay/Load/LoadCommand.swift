@@ -77,12 +77,12 @@ struct LoadCommand: AsyncParsableCommand {
       count: devices, topic: topic, at: device, by: connection, key: enrolmentKey)
     let token = try signing.token(connection.files.keys, topic: topic)
     let broadcaster = try await makeBroadcaster(token)
-    let tally = LoadTally()
+    let (tally, tls) = (LoadTally(), SharedTLS())
     let start = ContinuousClock.now
     let report = try await withThrowingTaskGroup(of: Void.self) { group in
       for first in stride(from: 0, to: devices, by: share) {
         let members = roster.members[first..<min(devices, first + share)]
-        group.addTask { try await listen(members, on: broadcaster, since: start, tally) }
+        group.addTask { try await listen(members, over: tls, broadcaster, since: start, tally) }
       }
       while await tally.listening < devices {
         try await Task.sleep(for: .milliseconds(10))
@@ -119,8 +119,8 @@ struct LoadCommand: AsyncParsableCommand {
   // MARK: Phones
 
   private func listen(
-    _ members: ArraySlice<FleetRoster.Member>, on broadcaster: LoadBroadcaster?,
-    since start: ContinuousClock.Instant, _ tally: LoadTally
+    _ members: ArraySlice<FleetRoster.Member>, over tls: SharedTLS,
+    _ broadcaster: LoadBroadcaster?, since start: ContinuousClock.Instant, _ tally: LoadTally
   ) async throws {
     var options = ClientOptions()
     if broadcaster != nil {
@@ -130,8 +130,8 @@ struct LoadCommand: AsyncParsableCommand {
       }
     }
     let pool = LinkPool(phonesPerConnection: members.count) {
-      [connection, device, options, shared = SharedTLS()] owner in
-      try await connection.connect(device: device, owner: owner, options: options, over: shared)
+      [connection, device, options] owner in
+      try await connection.connect(device: device, owner: owner, options: options, over: tls)
     }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for (number, member) in members.enumerated() {
