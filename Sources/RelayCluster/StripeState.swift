@@ -174,6 +174,10 @@ package struct StripeState: Sendable {
         item(.subscription(key.device, key.topic, channel))
       }
     }
+    // Left by a crash between an app's records: who reads it ends it.
+    for (key, channels) in subscriptions where apps[key] == nil {
+      for channel in channels { item(.subscription(key.device, key.topic, channel)) }
+    }
     for (key, budget) in budgets where apps[key] == nil {
       item(.spent(key.device, key.topic, budget))
     }

@@ -309,11 +309,14 @@ extension Shard {
     case .registration(let own), .removal(let own, _):
       guard case .writing(let request)? = tokenChanges.end(own) else { return }
       let app = deviceNumber(own.device).flatMap { appNumber(of: $0, own.topic) }
+      // A crash may come in between. A removal that is on disk has ended subscriptions; a
+      // registration ends those of the token before it, and they have to follow.
+      if let app, case .removal = step { recordSubscriptions(of: app, into: &effects) }
       record(
         app.map { .registered(own.device, own.topic, apps[$0].token, isOwn: apps[$0].isOwn) }
           ?? .unregistered(own.device, own.topic, own.token, at: now),
         key: own.device.routingKey, into: &effects)
-      if let app { recordSubscriptions(of: app, into: &effects) }
+      if let app, case .registration = step { recordSubscriptions(of: app, into: &effects) }
       let reply = TokenChanges.Reply(request: request, answer: .refused(.unavailable))
       guard case .registration = step else { return effects.append(.answer(request, reply.answer)) }
       giveBack(own, since: nil, then: reply, into: &effects)

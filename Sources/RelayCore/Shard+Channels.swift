@@ -123,11 +123,14 @@ extension Shard {
       mayLinger: true, into: &effects)
   }
 
-  mutating func restoreSubscription(_ id: DeviceID, _ topic: Topic, _ channel: ChannelID) {
-    guard let device = deviceNumber(id), let app = appNumber(of: device, topic),
-      subscription(of: app, channel) == nil
-    else { return }
-    _ = add(app, channel, registration: 0)
+  mutating func restoreSubscription(
+    _ id: DeviceID, _ topic: Topic, _ channel: ChannelID, into effects: inout [Effect]
+  ) {
+    guard let app = deviceNumber(id).flatMap({ appNumber(of: $0, topic) }) else {
+      // A crash came between the records of an app: the next one of its topic must not have it.
+      return record(.unsubscribed(id, topic, channel), key: id.routingKey, into: &effects)
+    }
+    if subscription(of: app, channel) == nil { _ = add(app, channel, registration: 0) }
   }
 
   /// Undoes a subscription that the journal could not write.

@@ -26,7 +26,7 @@ extension Shard {
         budgets.restored(app: budget, at: now), of: BudgetKey(device: device, topic: topic),
         into: &effects)
     case .subscription(let device, let topic, let channel):
-      restoreSubscription(device, topic, channel)
+      restoreSubscription(device, topic, channel, into: &effects)
     case .notification(let notification, let sequence, let acceptedAt):
       restoreNotification(notification, sequence, acceptedAt, into: &effects)
     case .forwarded(let notification, let device, let sequence, let acceptedAt):

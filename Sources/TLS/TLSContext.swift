@@ -143,7 +143,7 @@ package final class TLSContext: @unchecked Sendable {
     _ tickets: TLSTickets, for identity: TLSIdentity, _ clientCertificates: ClientCertificates
   ) throws(TLSError) {
     issuedTickets = tickets
-    // What a ticket was given for: nobody who was let in on other terms is known again.
+    // A ticket is good only on the terms on which it was given.
     var terms = Array(protocols)
     for certificate in identity.chain {
       terms += TLSPeer.encode { i2d_X509(certificate.pointer, $0) } ?? []

@@ -131,8 +131,8 @@ struct ConnectionOptions: ParsableArguments {
   }
 }
 
-/// What a command's connections have in common: the TLS context, with which they resume each other,
-/// and how many are made at once, as the handshakes of thousands would time out together.
+/// The TLS context of a command's connections, with which they resume each other, and the limit on
+/// how many are made at once: the handshakes of thousands would time out together.
 actor SharedTLS {
   private var known: (trust: TLSTrust, context: TLSContext)?
   private var free = 256

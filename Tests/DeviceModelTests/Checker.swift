@@ -203,7 +203,10 @@ struct Checker {
     let running = phone.callbacks.compactMap { callback -> PushID? in
       if case .push(let push) = callback.kind { push.id } else { nil }
     }
+    let activities = phone.apps.flatMap(\.live.activities)
+    let waiting = phone.wakefulness != .asleep ? [] : activities.compactMap(\.waiting).map(\.id)
     let open = received.subtracting(reported).subtracting(held).subtracting(running)
+      .subtracting(waiting)
     demand(open.isEmpty, "never reported: \(open)")
     for callback in phone.callbacks {
       let isInTime = callback.deadline.map { $0 > phone.now } ?? false

@@ -177,6 +177,11 @@ import Testing
     #expect(scene(.unsubscribed(device, topic, channels[0])) == [channels[1]])
     #expect(scene(.unregistered(device, topic, Make.token(1), at: Self.time(5))) == [])
     #expect(scene(.registered(device, topic, Make.token(2), isOwn: false)) == [])
+    // Of an app that did not come back.
+    #expect(
+      scene(
+        .unregistered(device, topic, Make.token(1), at: Self.time(5)),
+        .subscribed(device, topic, channels[1])) == [channels[1]])
     #expect(
       scene(
         .registered(device, topic, Make.token(2), isOwn: false),

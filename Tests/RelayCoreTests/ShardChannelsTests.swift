@@ -243,12 +243,20 @@ import Testing
     #expect(got.values.allSatisfy { $0 == [connection] })
   }
 
+  /// One without an app ends, so that the next app of the topic does not have it.
   @Test func subscriptionsAreRestoredWithTheirApps() {
     var fixture = ShardFixture()
     let app = fixture.phoneWithApp()
     let id = app.phone.credential.device
-    for topic in [topic, Topic("com.example.gone")!] {
-      _ = fixture.handle(.journal(.restored(.subscription(id, topic, channel))))
+    let gone = Topic("com.example.gone")!
+    for (topic, ends) in [
+      (topic, []), (gone, [JournalRecord.Content.unsubscribed(id, gone, channel)]),
+    ] {
+      let effects = fixture.handle(.journal(.restored(.subscription(id, topic, channel))))
+      let records = effects.compactMap { effect in
+        if case .persist(let record) = effect { record.content } else { nil }
+      }
+      #expect(records == ends)
     }
     #expect(fixture.shard.counters.subscriptions == 1)
     #expect(fixture.shard.channelCounts[channel]?.subscribers == 1)

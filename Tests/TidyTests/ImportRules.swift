@@ -38,7 +38,8 @@ let importRules: [ImportRule] = [
   // Layer 0: sans-IO protocol engines; NIOCore for ByteBuffer only.
   ImportRule(target: "COpenSSL", own: [], others: []),
   ImportRule(target: "CNghttp2", own: [], others: []),
-  ImportRule(target: "TLS", own: ["COpenSSL"], others: ["NIOCore"]),
+  // Synchronization: a client's tickets, kept by the context that all its threads share.
+  ImportRule(target: "TLS", own: ["COpenSSL"], others: ["NIOCore", "Synchronization"]),
   ImportRule(target: "CSQLite", own: [], others: []),
   ImportRule(target: "SQLite", own: ["CSQLite"], others: ["Glibc", "SystemPackage"]),
   ImportRule(target: "CNATS", own: [], others: []),
