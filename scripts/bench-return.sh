@@ -38,6 +38,8 @@ measure_return() {
 }
 
 start_again() {
+  # What the one before has said is not the word of this one.
+  rm -f "$work/return.log"
   start return "$relay" serve --state "$state" --profile dev --keep-requests 0 --log-level error \
     --provider "$provider" --device "$device"
   await return is_ready return
@@ -46,6 +48,8 @@ start_again() {
 # come_back WAY: kills the relay, starts it again, prints a row.
 come_back() {
   local before began pushes
+  # After a connection of half a minute a phone's pauses are short again.
+  sleep 31
   before=$(ticks fleet)
   kill -KILL "${process[return]}"
   wait "${process[return]}" 2>/dev/null || true
