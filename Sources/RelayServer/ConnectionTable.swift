@@ -13,9 +13,10 @@ struct ConnectionTable {
   /// To be flushed at the end of the batch.
   var dirty = Deque<ConnectionHandler>()
   var awaitingTurns: [ConnectionHandler] = []
-  /// How many handshakes have begun in this turn of the loop, and those that wait.
+  /// How many handshakes have begun in this turn of the loop, and whose wait: a connection that has
+  /// gone is kept by nothing.
   var handshakesBegun = 0
-  var awaitingHandshakes = Deque<ConnectionHandler>()
+  var awaitingHandshakes = Deque<ConnectionNumber>()
   /// Shared by all connections of the loop; contents never outlive a call.
   var buffers = TransportBuffers()
   /// Set while the relay drains: new connections are refused.

@@ -286,8 +286,8 @@ final class ShardRunner {
   /// (`ConnectionHandler.handshakeCame`).
   func mayShakeHands(_ connection: ConnectionHandler) -> Bool {
     if connections.handshakesBegun == 0 { scheduleHandshakes() }
-    guard connections.handshakesBegun < Limits.turnHandshakes else {
-      connections.awaitingHandshakes.append(connection)
+    if connections.handshakesBegun >= Limits.turnHandshakes, let number = connection.number {
+      connections.awaitingHandshakes.append(number)
       return false
     }
     connections.handshakesBegun += 1
@@ -302,9 +302,9 @@ final class ShardRunner {
   private func beginHandshakes() {
     connections.handshakesBegun = 0
     while connections.handshakesBegun < Limits.turnHandshakes,
-      let connection = connections.awaitingHandshakes.popFirst()
+      let number = connections.awaitingHandshakes.popFirst()
     {
-      if connection.handshakeCame() { connections.handshakesBegun += 1 }
+      if connections[number]?.handshakeCame() == true { connections.handshakesBegun += 1 }
     }
     if connections.handshakesBegun > 0 { scheduleHandshakes() }
   }
