@@ -52,4 +52,17 @@ import Testing
     #expect(Set(Via.allCases.map(\.name)).count == Via.allCases.count)
     #expect(NotificationClass.allCases.map(\.name) == ["visible", "silent"])
   }
+
+  /// White space in texts stays, whatever is escaped in them.
+  @Test(arguments: [
+    (" { \"a\" : [ 1 , true ] }\n", "{\"a\":[1,true]}"),
+    (#"{"a": "x y"}"#, #"{"a":"x y"}"#),
+    (#"{"a": "x\" y", "b": 1}"#, #"{"a":"x\" y","b":1}"#),
+    (#"{"a": "x\\", "b": 1}"#, #"{"a":"x\\","b":1}"#),
+    (#"{"a": "\\\" , "}"#, #"{"a":"\\\" , "}"#),
+  ])
+  func whiteSpaceBetweenTokensGoes(payload: String, compact: String) {
+    let bytes = Notification.compact(Array(payload.utf8))
+    #expect(String(decoding: bytes, as: UTF8.self) == compact)
+  }
 }
