@@ -110,6 +110,8 @@ struct ConnectionOptions: ParsableArguments {
         serverName: insecure ? nil : address.host)
     await shared.begin()
     do {
+      // Who waited may not be wanted any more.
+      try Task.checkCancellation()
       let client = try await RelayClient.connect(
         host: address.host, port: address.port, security: security, options: options,
         on: MultiThreadedEventLoopGroup.singleton)
