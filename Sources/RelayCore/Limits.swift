@@ -160,10 +160,8 @@ package enum Limits {
   package static let pendingTLSBytes = 65_536
   /// Handshakes that begin in one turn of an event loop; the others wait.
   package static let turnHandshakes = 16
-  /// How long a ticket of TLS is good for: a device shows its secret all the same, a provider's
-  /// certificate is not looked at again.
+  /// How long a device's ticket of TLS is good for: it shows its secret all the same.
   package static let deviceTicketSeconds = 604_800
-  package static let providerTicketSeconds = 7200
   /// Bytes of answers and lines queued on all streams of one connection.
   package static let providerQueuedBytes = 4_194_304
   package static let deviceQueuedBytes = 67_108_864

@@ -56,9 +56,10 @@ struct IdentityFiles: Equatable {
     ticketKeys = (try? Self.ticketKeys(TicketKeyFile(directory: configuration.state))) ?? []
   }
 
-  func tickets(lifetimeSeconds: Int, areRenewed: Bool) -> TLSTickets? {
+  var tickets: TLSTickets? {
     guard !ticketKeys.isEmpty else { return nil }
-    return TLSTickets(keys: ticketKeys, lifetimeSeconds: lifetimeSeconds, areRenewed: areRenewed)
+    return TLSTickets(
+      keys: ticketKeys, lifetimeSeconds: Limits.deviceTicketSeconds, areRenewed: true)
   }
 
   private static func ticketKeys(
@@ -92,13 +93,13 @@ final class ServerContexts: Sendable {
         certificateChainPEM: files.certificates, privateKeyPEM: files.privateKey)
       let clients: TLSContext.ClientCertificates =
         files.clientAuthorities.map { .optional(.authorities(pem: $0)) } ?? .none
+      // Without keys that are kept: with them a ticket could claim that a certificate was verified.
       provider = try .server(
-        identity: identity, clientCertificates: clients, applicationProtocols: ["h2"],
-        tickets: files.tickets(lifetimeSeconds: Limits.providerTicketSeconds, areRenewed: false))
+        identity: identity, clientCertificates: clients, applicationProtocols: ["h2"])
       // Devices authenticate with secrets.
       device = try .server(
         identity: identity, clientCertificates: .none, applicationProtocols: ["h2"],
-        tickets: files.tickets(lifetimeSeconds: Limits.deviceTicketSeconds, areRenewed: true))
+        tickets: files.tickets)
       // TLS 1.2: some clients of the binary API take whatever follows the handshake for an error
       // packet, and the tickets of TLS 1.3 do follow it.
       binary = try .server(
