@@ -108,8 +108,6 @@ final class ConnectionHandler: SocketHandler {
   // MARK: From the channel
 
   func channelActive(context: ChannelHandlerContext) {
-    // One that the proxy leads on may have gone by then, and would never say so.
-    guard context.channel.isActive else { return }
     guard let number = runner.connections.add(self) else {
       context.close(promise: nil)
       return

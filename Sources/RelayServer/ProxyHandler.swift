@@ -85,6 +85,8 @@ final class ProxyHandler: SocketHandler, RemovableChannelHandler {
     phase = .closed
     leave()
     context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: ConnectHead.accepted)), promise: nil)
+    // A client that has reset the connection is found out here, and no end would follow.
+    guard context.channel.isActive else { return }
     do {
       try LoopSet.add(listener, to: context.channel, of: runner, contexts)
     } catch {

@@ -35,14 +35,13 @@ struct IdentityFiles: Equatable {
           ])
       }
     }
-    let tickets = TicketKeyFile(directory: configuration.state)
-    do throws(CredentialFileError) {
-      _ = try Self.ticketKeys(tickets)
-    } catch {
+    let all = try IdentityFiles(configuration)
+    if all.ticketKeys.isEmpty {
       logger.warning(
-        "connections are not resumed after a restart", metadata: ["problem": "\(error)"])
+        "devices are not known again after a restart: tickets.keys cannot be used",
+        metadata: ["directory": "\(configuration.state)"])
     }
-    return try IdentityFiles(configuration)
+    return all
   }
 
   init(_ configuration: RelayConfiguration) throws {
@@ -53,20 +52,14 @@ struct IdentityFiles: Equatable {
     if !own.isEmpty || FileManager.default.fileExists(atPath: files.authorityCertificate) {
       clientAuthorities = try Self.read(own.isEmpty ? files.authorityCertificate : own)
     }
-    ticketKeys = (try? Self.ticketKeys(TicketKeyFile(directory: configuration.state))) ?? []
+    var random = SystemRandomNumberGenerator()
+    let tickets = TicketKeyFile(directory: configuration.state)
+    ticketKeys = (try? tickets.keys(now: RelayClock.wall.milliseconds, random: &random)) ?? []
   }
 
   var tickets: TLSTickets? {
     guard !ticketKeys.isEmpty else { return nil }
-    return TLSTickets(
-      keys: ticketKeys, lifetimeSeconds: Limits.deviceTicketSeconds, areRenewed: true)
-  }
-
-  private static func ticketKeys(
-    _ file: TicketKeyFile
-  ) throws(CredentialFileError) -> [TLSTicketKey] {
-    var random = SystemRandomNumberGenerator()
-    return try file.keys(now: RelayClock.wall.milliseconds, random: &random)
+    return TLSTickets(keys: ticketKeys, lifetimeSeconds: Limits.deviceTicketSeconds)
   }
 
   private static func read(_ path: String) throws -> [UInt8] {
@@ -172,7 +165,9 @@ extension Relay {
       if files.certificates != before?.certificates || files.privateKey != before?.privateKey {
         replace(files)
       }
-      if files.ticketKeys != before?.ticketKeys {
+      if files.ticketKeys.isEmpty, before?.ticketKeys.isEmpty == false {
+        logger.warning("tickets.keys cannot be used any more: the keys in force stay")
+      } else if files.ticketKeys != before?.ticketKeys {
         try? contexts.replaceTicketKeys(files.ticketKeys)
       }
       if let authorities = files.clientAuthorities, authorities != before?.clientAuthorities,

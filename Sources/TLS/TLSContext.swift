@@ -48,8 +48,10 @@ package final class TLSContext: @unchecked Sendable {
 
   /// A server's context. It selects the first of `applicationProtocols` that the client offers,
   /// fails with the alert no_application_protocol when none matches, and accepts a client without
-  /// ALPN (some APNs clients). A ticket is good for contexts with the same keys, certificate,
-  /// trust and protocols. Throws when a certificate, key or name is not usable.
+  /// ALPN (some APNs clients). Tickets whose keys are kept are only for contexts that ask for no
+  /// certificates, as one would say that its client's was verified; they are good where keys, the
+  /// server's certificate and protocols are the same. Throws when a certificate, key or name is not
+  /// usable.
   package static func server(
     identity: TLSIdentity, clientCertificates: ClientCertificates,
     applicationProtocols: [String], versions: ClosedRange<TLSVersion> = .tls12 ... .tls13,
@@ -62,7 +64,12 @@ package final class TLSContext: @unchecked Sendable {
       protocols: applicationProtocols, versions: versions)
     if case .optional(let trust) = clientCertificates { try context.askForCertificates(trust) }
     context.selectProtocols()
-    if let tickets { try context.issue(tickets, for: identity, clientCertificates) }
+    if let tickets {
+      guard case .none = clientCertificates else {
+        preconditionFailure("a kept key must not vouch for certificates")
+      }
+      try context.issue(tickets, for: identity)
+    }
     return context
   }
 
@@ -140,7 +147,7 @@ package final class TLSContext: @unchecked Sendable {
   }
 
   private func issue(
-    _ tickets: TLSTickets, for identity: TLSIdentity, _ clientCertificates: ClientCertificates
+    _ tickets: TLSTickets, for identity: TLSIdentity
   ) throws(TLSError) {
     issuedTickets = tickets
     // A ticket is good only on the terms on which it was given.
@@ -148,7 +155,6 @@ package final class TLSContext: @unchecked Sendable {
     for certificate in identity.chain {
       terms += TLSPeer.encode { i2d_X509(certificate.pointer, $0) } ?? []
     }
-    if case .optional(let trust) = clientCertificates { terms += Array("\(trust)".utf8) }
     let digest = SHA256.hash(terms)
     guard SSL_CTX_set_session_id_context(pointer, digest, UInt32(digest.count)) == 1,
       SSL_CTX_set_ex_data(pointer, 0, Unmanaged.passUnretained(self).toOpaque()) == 1,

@@ -15,8 +15,8 @@ package enum TLSVersion: Comparable, Sendable, CaseIterable {
 
 /// The peer's proven identity, after the handshake.
 package struct TLSPeer: Equatable, Sendable {
-  /// The verdict on the peer's certificate; in a resumed connection, that of the ticket's full
-  /// handshake (at most two hours earlier).
+  /// The verdict on the peer's certificate; in a resumed connection, that of the full
+  /// handshake before it.
   package enum Verification: Equatable, Sendable {
     case noCertificate
     /// Not verified (`TLSTrust.insecure`).

@@ -44,16 +44,12 @@ package struct TLSTickets: Sendable, Equatable {
   package var keys: [TLSTicketKey]
   /// How long a ticket is good for; a week at most (RFC 8446, section 4.6.1).
   package var lifetimeSeconds: Int
-  /// Whether a client that has shown a ticket gets a new one. Where certificates are asked for it
-  /// should not: they are verified again when no ticket is left.
-  package var areRenewed: Bool
 
   /// Traps without keys.
-  package init(keys: [TLSTicketKey], lifetimeSeconds: Int, areRenewed: Bool) {
+  package init(keys: [TLSTicketKey], lifetimeSeconds: Int) {
     precondition(!keys.isEmpty, "tickets need a key")
     self.keys = keys
     self.lifetimeSeconds = lifetimeSeconds
-    self.areRenewed = areRenewed
   }
 
   /// Of AES in CBC, as long as a block.
@@ -79,13 +75,14 @@ package struct TLSTickets: Sendable, Equatable {
         return 1
       }
       guard let key = tickets.keys.first(where: { $0.isNamed(name) }) else { return 0 }
-      guard key.use(cipher, vector, mac, encrypts: false) else { return -1 }
-      return tickets.areRenewed ? 2 : 1
+      // Whoever has shown a ticket gets a new one.
+      return key.use(cipher, vector, mac, encrypts: false) ? 2 : -1
     } == 1
   }
 }
 
-/// A server's word that it will know a client again, as the client keeps it. Never changed.
+/// A server's word that it will know a client again. Connections share it: OpenSSL counts its
+/// owners and copies it for what comes later; at most it marks it as spoiled.
 final class ClientTicket: @unchecked Sendable {
   private let session: OpaquePointer
 

@@ -55,6 +55,21 @@ private final class ProxyPeer {
     }
   }
 
+  /// The answer does not reach a client that has reset its connection.
+  @Test func whoHasGoneIsNotLedOn() throws {
+    final class ResetByPeer: ChannelOutboundHandler {
+      typealias OutboundIn = ByteBuffer
+      func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        context.close(promise: nil)
+      }
+    }
+    let scene = ConnectionScene()
+    let peer = try ProxyPeer(scene)
+    try peer.channel.pipeline.syncOperations.addHandler(ResetByPeer(), position: .first)
+    #expect(try peer.send(Self.head + Self.preface) == "")
+    #expect(!peer.channel.isActive && scene.runner.connections.count == 0)
+  }
+
   @Test(arguments: [false, true])
   func theBinaryAPIIsThereWhereItsListenerIs(isServed: Bool) throws {
     let scene = ConnectionScene { settings in
