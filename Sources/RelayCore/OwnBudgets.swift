@@ -11,7 +11,7 @@ package struct BudgetKey: Hashable, Sendable {
   }
 }
 
-/// The used budget of a removed app, by the shared clocks.
+/// The used budget of a removed app, by the clocks of its device: it refills as if the app were there.
 package struct FormerBudget: Hashable, Sendable {
   package var key: BudgetKey
   package var spent: RateLimit.State
@@ -75,8 +75,12 @@ extension Shard {
     } else {
       guard let own = ownBudgets.removeValue(forKey: id) else { return }
       let all = budgets
-      for app in appNumbers(of: device, nil) {
-        apps[app].budget = own.appClock.state(apps[app].budget, on: all.appClock, at: moment)
+      func shared(_ app: RateLimit.State) -> RateLimit.State {
+        own.appClock.state(app, on: all.appClock, at: moment)
+      }
+      for app in appNumbers(of: device, nil) { apps[app].budget = shared(apps[app].budget) }
+      for former in formerBudgets.remove(of: id, where: { _ in true }) {
+        formerBudgets.add(FormerBudget(key: former.key, spent: shared(former.spent)))
       }
       devices[device].budget = own.deviceClock.state(
         devices[device].budget, on: all.deviceClock, at: moment)
@@ -104,8 +108,10 @@ extension Shard {
   mutating func keepBudget(
     _ spent: RateLimit.State, of key: BudgetKey, into effects: inout [Effect]
   ) {
-    let reading = budgets.appClock.reading(at: now)
-    func isFull(_ former: FormerBudget) -> Bool { former.spent.full <= reading }
+    let (budgets, own, now) = (budgets, ownBudgets, now)
+    func isFull(_ former: FormerBudget) -> Bool {
+      former.spent.full <= (own[former.key.device] ?? budgets).appClock.reading(at: now)
+    }
     var full = formerBudgets.remove(of: key.device, where: isFull)
     if formerBudgets.count >= Limits.formerBudgets {
       full += formerBudgets.removeAll(where: isFull)
@@ -120,12 +126,9 @@ extension Shard {
   }
 
   mutating func removeFormerBudget(of device: DeviceNumber, _ topic: Topic) -> RateLimit.State? {
-    guard formerBudgets.count > 0,
-      let former = formerBudgets.remove(
-        of: devices[device].id, where: { $0.key.topic == topic }
-      ).first
-    else { return nil }
-    return budgets.appClock.state(former.spent, on: budgets(of: device).appClock, at: now)
+    guard formerBudgets.count > 0 else { return nil }
+    return formerBudgets.remove(of: devices[device].id, where: { $0.key.topic == topic }).first?
+      .spent
   }
 
   /// Drops budgets of removed apps that are full again or no longer needed.

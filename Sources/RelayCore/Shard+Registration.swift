@@ -207,7 +207,7 @@ extension Shard {
     let device = apps[app].device
     removeSubscriptions(of: app)
     keepBudget(
-      spentStates(of: app).app, of: BudgetKey(device: devices[device].id, topic: apps[app].topic),
+      apps[app].budget, of: BudgetKey(device: devices[device].id, topic: apps[app].topic),
       into: &effects)
     let next = apps[app].next
     if devices[device].firstApp == app {

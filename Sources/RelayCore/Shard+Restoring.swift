@@ -22,9 +22,11 @@ extension Shard {
       }
     case .spent(let device, let topic, let budget):
       guard deviceNumber(device) != nil else { return }
-      keepBudget(
-        budgets.restored(app: budget, at: now), of: BudgetKey(device: device, topic: topic),
-        into: &effects)
+      var spent = budgets.restored(app: budget, at: now)
+      if let own = ownBudgets[device] {
+        spent = budgets.appClock.state(spent, on: own.appClock, at: now)
+      }
+      keepBudget(spent, of: BudgetKey(device: device, topic: topic), into: &effects)
     case .subscription(let device, let topic, let channel):
       restoreSubscription(device, topic, channel, into: &effects)
     case .notification(let notification, let sequence, let acceptedAt):

@@ -63,6 +63,34 @@ import Testing
     expectSound(fixture)
   }
 
+  /// A removed app's budget refills at its device's rate, be it slower or quicker than the shared
+  /// one, and at the shared one once the device has no policy of its own any more.
+  @Test(arguments: [false, true]) func itRefillsAsTheDeviceSays(returnsToShared: Bool) {
+    let policies = [Interval.minutes(10), .hours(1)].map {
+      SilentPolicy(
+        name: "one every \($0)", perApp: RateLimit(1, per: $0, burst: 1), perDevice: nil)
+    }
+    for (own, shared) in [(policies[0], policies[1]), (policies[1], policies[0])] {
+      var fixture = ShardFixture(configuration: .init(policy: shared))
+      var app = fixture.phoneWithApp()
+      let device = app.phone.credential.device
+      let (connection, _) = fixture.connect(app.phone)
+      _ = fixture.handle(.operated(.administered(device, .setPolicy(own, at: fixture.now))))
+      #expect(spend(&fixture, app, connection, of: 1) == 1)
+      _ = fixture.unregister(app)
+      if returnsToShared {
+        _ = fixture.handle(.operated(.administered(device, .setPolicy(nil, at: fixture.now))))
+      }
+      let policy = returnsToShared ? shared : own
+      _ = fixture.advance(policy.perApp!.interval - .milliseconds(10))
+      app = fixture.register(app.phone)
+      #expect(spend(&fixture, app, connection, of: 1) == 0, "\(own.name)")
+      // The one that is held goes.
+      #expect(fixture.advance(.milliseconds(20)).sendings.count == 1, "\(own.name)")
+      expectSound(fixture)
+    }
+  }
+
   /// And then the journal is told, so that it need not remember either.
   @Test func whatIsFullAgainIsForgotten() {
     var fixture = ShardFixture()

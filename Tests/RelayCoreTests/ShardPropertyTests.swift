@@ -10,7 +10,8 @@ import Testing
   /// restart. 6: restored to another app. 54: a token had two owners on disk. 2695: 410 with the
   /// time of a registration that failed. 4092: the ride that a push opened was missed, as it went
   /// with one that shows nothing. 10158: what replaced others has the record of its repetition.
-  private static let remembered: [UInt64] = [3, 5, 6, 54, 2695, 4092, 10158, 11609]
+  /// 48397: a removed app's budget refilled at the shared rate where its device had its own.
+  private static let remembered: [UInt64] = [3, 5, 6, 54, 2695, 4092, 10158, 11609, 48397]
 
   @Test func promisesHoldInEveryWorld() {
     for seed in Self.remembered + Array(seeds(0..<300)) {
