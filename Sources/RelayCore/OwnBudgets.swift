@@ -11,7 +11,7 @@ package struct BudgetKey: Hashable, Sendable {
   }
 }
 
-/// The used budget of a removed app, by the clocks of its device: it refills as if the app were there.
+/// The used budget of a removed app, by its device's clocks: it refills as if the app were there.
 package struct FormerBudget: Hashable, Sendable {
   package var key: BudgetKey
   package var spent: RateLimit.State
@@ -136,9 +136,7 @@ extension Shard {
     of device: DeviceID, _ topic: Topic?, into effects: inout [Effect]
   ) {
     let dropped = formerBudgets.remove(of: device) { topic == nil || $0.key.topic == topic }
-    for former in dropped {
-      recordFull(former.key, into: &effects)
-    }
+    for former in dropped { recordFull(former.key, into: &effects) }
   }
 
   private mutating func recordFull(_ key: BudgetKey, into effects: inout [Effect]) {
