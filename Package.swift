@@ -438,8 +438,9 @@ let package = Package(
 // that feeds them the inputs of the repository; for scripts/fuzz they become a program, and what
 // they call is instrumented.
 let fuzzTargets: [Target.Dependency] = [
-  "CNghttp2", "DeviceLink", "DeviceSimulator", "HTTP2", "Primitives", "RelayCore", "RelayRecording",
-  "RelayStore", .product(name: "NIOCore", package: "swift-nio"),
+  "CNghttp2", "DeviceLink", "DeviceSimulator", "HTTP2", "Primitives", "ProviderCredentials",
+  "RelayCluster", "RelayCore", "RelayRecording", "RelayRequests", "RelayStore", "TLS",
+  .product(name: "NIOCore", package: "swift-nio"),
 ]
 if Context.environment["RELAY_TEST_FUZZ"] == nil {
   package.targets.append(
@@ -457,8 +458,9 @@ if Context.environment["RELAY_TEST_FUZZ"] == nil {
       linkerSettings: [.unsafeFlags([sanitizers])]),
   ]
   let instrumented = [
-    "DeviceLink", "DeviceModel", "DeviceSimulator", "FuzzTests", "HTTP2", "Primitives", "RelayCore",
-    "RelayRecording", "RelayStore",
+    "DeviceLink", "DeviceModel", "DeviceSimulator", "FuzzTests", "HTTP2", "Primitives",
+    "ProviderCredentials", "RelayCluster", "RelayCore", "RelayRecording", "RelayRequests",
+    "RelayStore", "TLS",
   ]
   for target in package.targets where instrumented.contains(target.name) {
     target.swiftSettings?.append(.unsafeFlags([sanitizers, "-enable-testing"]))

@@ -1,8 +1,9 @@
-"""What a broker of MQTT 3.1.1 does, for scripts/bench --broadcast: as little of the protocol as that takes.
+"""What a broker of MQTT 3.1.1 does, for scripts/bench: as little of the protocol as that takes.
 
   mqtt.py fleet PORT SUBSCRIBERS PUBLICATIONS SECONDS QOS   subscribers of one topic, a connection each
   mqtt.py push PORT SECONDS RATE                            another client, whose publications are
                                                             acknowledged
+  mqtt.py pair PORT SECONDS RATE                            one of each over TLS, both with QoS 1
 
 Prints JSON. One thread with epoll and blocking writes: what arrives is counted by its length.
 """
@@ -10,6 +11,7 @@ Prints JSON. One thread with epoll and blocking writes: what arrives is counted 
 import json
 import select
 import socket
+import ssl
 import sys
 import time
 
@@ -32,11 +34,13 @@ def publication(topic, qos, number=0):
     return packet(0x30 | qos << 1, name + PAYLOAD)
 
 
-def connect(port, name, number):
+def connect(port, name, number, context=None):
     # A source address for each 10,000, which is what the ports of one suffice for.
     peer = socket.create_connection(
         ("127.0.0.1", port), source_address=(f"127.0.0.{2 + number // 10000}", 0))
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if context:
+        peer = context.wrap_socket(peer)
     # A clean session, no keep-alive.
     peer.sendall(packet(0x10, field(b"MQTT") + b"\x04\x02\x00\x00" + field(name)))
     expect(peer, b"\x20\x02\x00\x00")
@@ -116,5 +120,59 @@ def push(port, seconds, rate):
     print(json.dumps({"p99": int(delays[len(delays) * 99 // 100] * 1e6)}))
 
 
+def pair(port, seconds, rate):
+    """Publications to one subscriber, who acknowledges each, as the broker does to the provider."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    provider = connect(port, b"provider", 0, context)
+    phone = connect(port, b"phone", 0, context)
+    phone.sendall(packet(0x82, b"\x00\x01" + field(b"alert") + b"\x01"))
+    expect(phone, bytes([0x90, 3, 0, 1, 1]))
+    provider.settimeout(0)
+    phone.settimeout(0)
+    length, at = len(publication(b"alert", 1)), 2 + len(field(b"alert"))
+    count, sent, acknowledged, arrived = seconds * rate, 0, 0, 0
+    answers, lines, start = b"", b"", time.monotonic()
+    while acknowledged < count or arrived < count:
+        due = min(count, int((time.monotonic() - start) * rate))
+        if sent < due:
+            numbers = range(sent, due)
+            send(provider, b"".join(publication(b"alert", 1, n % 60000 + 1) for n in numbers))
+            sent = due
+        for peer in select.select([provider, phone], [], [], 0.001)[0]:
+            data = read(peer)
+            if peer is provider:
+                answers += data
+                acknowledged += len(answers) // 4
+                answers = answers[len(answers) // 4 * 4:]
+                continue
+            lines += data
+            whole = len(lines) // length
+            send(phone, b"".join(
+                b"\x40\x02" + lines[n * length + at:n * length + at + 2] for n in range(whole)))
+            arrived += whole
+            lines = lines[whole * length:]
+        if time.monotonic() > start + seconds + 30:
+            sys.exit(f"{acknowledged} of {count} acknowledged, {arrived} arrived")
+    print(json.dumps({"acknowledged": arrived}))
+
+
+def send(peer, data):
+    peer.settimeout(30)
+    peer.sendall(data)
+    peer.settimeout(0)
+
+
+def read(peer):
+    """All that is there: TLS may have more than the socket shows."""
+    data = b""
+    try:
+        while part := peer.recv(65536):
+            data += part
+    except ssl.SSLWantReadError:
+        pass
+    return data
+
+
 if __name__ == "__main__":
-    {"fleet": fleet, "push": push}[sys.argv[1]](*map(int, sys.argv[2:]))
+    {"fleet": fleet, "push": push, "pair": pair}[sys.argv[1]](*map(int, sys.argv[2:]))

@@ -20,12 +20,14 @@ package struct TicketKeyFile: Sendable {
   package init(directory: String) { path = directory + "/tickets.keys" }
 
   /// The keys as of `now` (UNIX milliseconds), newest first. When a day has passed since the last
-  /// one, makes another and forgets those that are too old; what is not understood is replaced.
+  /// one, makes another and forgets those that are too old; what is not understood, or was open to
+  /// others, is replaced.
   /// Throws when the file cannot be read, or cannot be written and there are no older keys.
   package func keys(
     now: Int64, random: inout some RandomNumberGenerator
   ) throws(CredentialFileError) -> [TLSTicketKey] {
-    let known = Self.entries(try CredentialFiles.read(path) ?? [])
+    let contents = try CredentialFiles.read(path) ?? []
+    let known = CredentialFiles.isOpenToOthers(path) ? [] : Self.entries(contents)
     let current = Self.rotated(known, now: now, random: &random)
     guard current != known else { return known.map(\.key) }
     do throws(CredentialFileError) {

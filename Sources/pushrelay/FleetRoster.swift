@@ -64,8 +64,8 @@ struct FleetRoster: Codable, Sendable {
       for number in 0..<missing {
         if number >= concurrency, let member = try await group.next() { fresh.append(member) }
         group.addTask {
-          let identity = try await api.enroll(enrolmentKey: key)
-          let token = try await api.register(topic: topic, of: identity)
+          let identity = try await patiently { try await api.enroll(enrolmentKey: key) }
+          let token = try await patiently { try await api.register(topic: topic, of: identity) }
           return Member(device: identity.device, secret: identity.secret, token: token)
         }
         if number % 1000 == 999 { Console.log("enrolled \(number + 1) of \(missing)") }
@@ -77,11 +77,24 @@ struct FleetRoster: Codable, Sendable {
 
   private static func isForgotten(_ member: Member, _ api: DeviceAPI) async throws -> Bool {
     do {
-      _ = try await api.status(of: member.identity)
+      _ = try await patiently { try await api.status(of: member.identity) }
       return false
-    } catch .refused {
+    } catch ClientError.refused(let refusal) where refusal.status < 500 {
       return true
     }
+  }
+
+  /// What the relay cannot do now (503), as while a node takes a stripe over, is asked for again, for
+  /// six seconds.
+  private static func patiently<Value>(_ ask: () async throws -> Value) async throws -> Value {
+    for milliseconds in [100, 200, 400, 800, 1600, 3200] {
+      do {
+        return try await ask()
+      } catch ClientError.refused(let refusal) where refusal.status == 503 {
+        try await Task.sleep(for: .milliseconds(milliseconds))
+      }
+    }
+    return try await ask()
   }
 
   private func writeTokens(to path: String?) throws {

@@ -23,6 +23,20 @@ import Testing
     #expect(try directory.read("tickets.keys") == before)
   }
 
+  /// Whoever read them can pose as the relay.
+  @Test(arguments: [0o640, 0o604, 0o666]) func keysThatOthersCouldReadAreReplaced(mode: Int) throws
+  {
+    let directory = try TemporaryDirectory()
+    let file = TicketKeyFile(directory: directory.path)
+    var random = SeededRandom(seed: 6)
+    let known = try file.keys(now: Self.start, random: &random)
+    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file.path)
+    let made = try file.keys(now: Self.start, random: &random)
+    #expect(made.count == 1 && made != known)
+    #expect(CredentialFiles.permissions(of: file.path) == 0o600)
+    #expect(try file.keys(now: Self.start, random: &random) == made)
+  }
+
   @Test func eachDayHasAKeyAndAWeekOfThemIsRead() throws {
     let directory = try TemporaryDirectory()
     let file = TicketKeyFile(directory: directory.path)
@@ -55,9 +69,9 @@ import Testing
   ])
   func whatIsNotUnderstoodIsReplaced(contents: String) throws {
     let directory = try TemporaryDirectory()
-    _ = try directory.write(contents, to: "tickets.keys")
     var random = SeededRandom(seed: 4)
     let file = TicketKeyFile(directory: directory.path)
+    try CredentialFiles.write(Array(contents.utf8), to: file.path)
     let keys = try file.keys(now: Self.start, random: &random)
     #expect(keys.count == 1 && !keys[0].bytes.allSatisfy { $0 == 0 })
     #expect(try file.keys(now: Self.start, random: &random) == keys)

@@ -16,6 +16,7 @@ struct LoadCommand: AsyncParsableCommand {
         pushrelay load
         pushrelay load --devices 1000 --rate 5000 --seconds 30
         pushrelay load --silent 0.5 --json
+        pushrelay load --away --rate 20000
 
       Pushes are sent when they are due, whether or not earlier ones were answered, and times \
       count from then: a relay that stalls does not slow down what measures it ("coordinated \
@@ -26,6 +27,8 @@ struct LoadCommand: AsyncParsableCommand {
 
   @Option(help: "Phones that listen.")
   var devices = 100
+  @Flag(help: "No phone listens: what is measured is the answers.")
+  var away = false
   @Option(help: "Phones that share a connection, in a cluster one to each node that has some.")
   var share = 1000
   @Option(help: "Connections of providers.")
@@ -64,8 +67,8 @@ struct LoadCommand: AsyncParsableCommand {
     guard rate > 0, rate <= 1_000_000, seconds > 0, seconds <= 86_400 else {
       throw ValidationError("--rate is up to 1000000, --seconds up to 86400")
     }
-    guard (0...100_000).contains(broadcasts) else {
-      throw ValidationError("--broadcasts is up to 100000")
+    guard (0...100_000).contains(broadcasts), broadcasts == 0 || !away else {
+      throw ValidationError("--broadcasts is up to 100000, and 0 with --away")
     }
     guard (0...1).contains(silent), wait >= 0 else {
       throw ValidationError("--silent is a share from 0 to 1, --wait not below 0")
@@ -80,18 +83,19 @@ struct LoadCommand: AsyncParsableCommand {
     let (tally, tls) = (LoadTally(), SharedTLS())
     let start = ContinuousClock.now
     let report = try await withThrowingTaskGroup(of: Void.self) { group in
-      for first in stride(from: 0, to: devices, by: share) {
+      let present = away ? 0 : devices
+      for first in stride(from: 0, to: present, by: share) {
         let members = roster.members[first..<min(devices, first + share)]
         group.addTask { try await listen(members, over: tls, broadcaster, since: start, tally) }
       }
-      while await tally.listening < devices {
+      while await tally.listening < present {
         try await Task.sleep(for: .milliseconds(10))
         if ContinuousClock.now - start > .seconds(60 + devices / 1000) {
           throw CommandError("only \(await tally.listening) of \(devices) phones could connect")
         }
       }
       if !json || broadcaster != nil {
-        Console.log("\(devices) phones listen; pushing \(rate) a second for \(seconds) s")
+        Console.log("\(present) phones listen; pushing \(rate) a second for \(seconds) s")
       }
       let begin = ContinuousClock.now
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -106,7 +110,7 @@ struct LoadCommand: AsyncParsableCommand {
         try await group.waitForAll()
       }
       let took = ContinuousClock.now - begin
-      let end = ContinuousClock.now + .seconds(wait)
+      let end = ContinuousClock.now + .seconds(away ? 0 : wait)
       while ContinuousClock.now < end, await tally.isWaiting {
         try await Task.sleep(for: .milliseconds(10))
       }

@@ -21,6 +21,11 @@ enum FuzzTarget: String, CaseIterable {
   case journalRows = "journal-rows"
   case recordedValues = "recorded-values"
   case scenarios
+  case adminValues = "admin-values"
+  case certificates
+  case clusterMessages = "cluster-messages"
+  case providerTokens = "provider-tokens"
+  case proxyHeads = "proxy-heads"
 
   func run(_ input: UnsafeRawBufferPointer) throws(Finding) {
     switch self {
@@ -35,6 +40,11 @@ enum FuzzTarget: String, CaseIterable {
     case .journalRows: try JournalRows.run(input)
     case .recordedValues: try RecordedValues.run(input)
     case .scenarios: try Scenarios.run(input)
+    case .adminValues: try AdminValues.run(input)
+    case .certificates: try Certificates.run(input)
+    case .clusterMessages: try ClusterMessages.run(input)
+    case .providerTokens: try ProviderTokens.run(input)
+    case .proxyHeads: try ProxyHeads.run(input)
     }
   }
 }

@@ -17,12 +17,12 @@ enum RecordedValues {
     }
   }
 
-  private static func check<Value: BinaryCodable>(
-    _ type: Value.Type, _ bytes: [UInt8]
+  static func check<Value: BinaryCodable>(
+    _ type: Value.Type, _ bytes: [UInt8], form: UInt8 = .max
   ) throws(Finding) {
-    var reader = ByteReader(bytes)
+    var reader = ByteReader(bytes, form: form)
     guard let value = try? reader.read(Value.self) else { return }
-    var writer = ByteWriter()
+    var writer = ByteWriter(form: form)
     writer.put(value)
     guard writer.bytes == Array(bytes[..<reader.position]) else {
       throw Finding("written again it is \(writer.bytes)")
