@@ -11,7 +11,8 @@ package struct ConnectTarget: Equatable, Sendable, CustomStringConvertible {
     else { return nil }
     var host = text[..<colon].lowercased()
     if host.hasSuffix(".") { host.removeLast() }
-    guard !host.isEmpty, host.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { return nil }
+    guard !host.isEmpty, !host.hasSuffix("."), host.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+    else { return nil }
     self.host = host
     self.port = port
   }

@@ -126,9 +126,8 @@ extension Shard {
   }
 
   mutating func removeFormerBudget(of device: DeviceNumber, _ topic: Topic) -> RateLimit.State? {
-    guard formerBudgets.count > 0 else { return nil }
-    return formerBudgets.remove(of: devices[device].id, where: { $0.key.topic == topic }).first?
-      .spent
+    let former = formerBudgets.remove(of: devices[device].id) { $0.key.topic == topic }
+    return former.first?.spent
   }
 
   /// Drops budgets of removed apps that are full again or no longer needed.

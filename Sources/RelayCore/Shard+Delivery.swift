@@ -154,7 +154,7 @@ extension Shard {
 
   /// Sends what is held for a device up to the window, visible before silent, oldest first within a
   /// class: all visible ones, and silents paid for by a ride, earlier or by the budget. `own` is an
-  /// app whose silent was just sent; its slot stays.
+  /// app whose silent was just sent; its slot stays, unless a visible one goes, too.
   mutating func sendHeld(
     of device: DeviceNumber, _ via: Via, with carrier: Carrier?, _ cause: RideCause,
     except own: AppNumber? = nil, into effects: inout [Effect]
@@ -163,10 +163,9 @@ extension Shard {
     var held = drainScratch
     drainScratch = []
     listHeld(of: device, into: &held)
-    var isRide = cause == .relay
+    var (isRide, own, stayed) = (cause == .relay, own, false)
     // Opened the ride, unless it was open already.
     var opener: Carrier?
-    var stayed = false
     for entry in held {
       if entries[entry].isExpired(at: now) {
         discard(entry, .expired, into: &effects)
@@ -174,7 +173,9 @@ extension Shard {
       }
       guard entries[entry].notification.notificationClass == .silent else {
         guard windowHolds(1, device) else { continue }
-        if !isRide, entries[entry].opensRide { (isRide, opener) = (true, entries[entry].carrier) }
+        if !isRide || own != nil, entries[entry].opensRide {
+          (isRide, opener, own) = (true, entries[entry].carrier, nil)
+        }
         transmit(entry, via, with: carrier, into: &effects)
         continue
       }

@@ -84,8 +84,8 @@ struct FleetRoster: Codable, Sendable {
     }
   }
 
-  /// What the relay cannot do now (503), as while a node takes a stripe over, is asked for again, for
-  /// six seconds.
+  /// Asks again for six seconds where the relay cannot do it now (503), as while a node takes a
+  /// stripe over.
   private static func patiently<Value>(_ ask: () async throws -> Value) async throws -> Value {
     for milliseconds in [100, 200, 400, 800, 1600, 3200] {
       do {

@@ -48,6 +48,7 @@ import Testing
       ("CONNECT  api.push.apple.com:443 HTTP/1.1\r\n", .malformed),
       ("CONNECT api.push.apple.com:443\r\n", .malformed),
       ("CONNECT api.push.apple.com HTTP/1.1\r\n", .malformed),
+      ("CONNECT a..:443 HTTP/1.1\r\n", .malformed),
       ("CONNECT :443 HTTP/1.1\r\n", .malformed), ("CONNECT a:0 HTTP/1.1\r\n", .malformed),
       ("CONNECT a:65536 HTTP/1.1\r\n", .malformed), ("CONNECT a:-1 HTTP/1.1\r\n", .malformed),
       ("CONNECT a\u{7}b:443 HTTP/1.1\r\n", .malformed), ("CONNECT ä:443 HTTP/1.1\r\n", .malformed),

@@ -391,6 +391,21 @@ import Testing
     expectSound(scene.fixture)
   }
 
+  /// A visible push that goes along opens a ride for all, also for the app whose silent it is with.
+  @Test func whatStayedInItsSlotRidesWithAVisibleOne() {
+    var scene = Scene()
+    scene.fixture.shard.configuration.inFlightPerDevice = 0
+    let visible = scene.fixture.push(.visible, scene.apps[0])
+    _ = scene.fixture.submit(visible)
+    scene.fixture.shard.configuration.inFlightPerDevice = 32
+    scene.fixture.now = scene.fixture.now + .hours(2)
+    let once = scene.fixture.push(.silent, scene.apps[0], expiration: .once)
+    #expect(
+      scene.fixture.submit(once).sendings
+        == [Sending(once, .direct), Sending(visible, .piggyback)] + scene.rides)
+    expectSound(scene.fixture)
+  }
+
   @Test func whatAFullWindowKeepsBackRidesWhenItOpens() {
     var scene = Scene()
     scene.fixture.shard.configuration.inFlightPerDevice = 1
