@@ -15,10 +15,10 @@ memory_rate=20000 journal_rate=5000 phone_rate=5000
 measure_steady() {
   local round name
   certificate
-  start_relay steady --store memory
+  start_relay steady --store memory --keep-requests 0
   start_nghttpd
-  start_relay steady-durable --store sqlite
-  devices=1 start_relay one --store memory
+  start_relay steady-durable --store sqlite --keep-requests 0
+  devices=1 start_relay one --store memory --keep-requests 0
   if command -v mosquitto >/dev/null; then start_mosquitto_tls; fi
   [[ -v process[mosquitto] ]] || say "mosquitto is not installed: not compared"
   local -A seen=()
@@ -79,10 +79,10 @@ publish_to_one() {
 # count_cost ROUND NAME DELIVERED TICKS. A relay replaces what waits while 32 are on their way.
 count_cost() {
   local wanted=$((phone_rate * seconds))
-  (($3 * 100 >= wanted * 99)) || fail "$2: only $3 of $wanted arrived"
+  (($3 * 100 >= wanted * 95)) || fail "$2: only $3 of $wanted arrived"
   (($1 > 0)) || return 0
   seen[$2.cost]+="$(per $(($4 * 1000000 / hertz)) "$3") "
-  say "round $1: $2 ${seen[$2.cost]##* } microseconds of a processor for each of $3"
+  say "round $1: $2 $(awk '{ print $NF }' <<<"${seen[$2.cost]}") microseconds of a processor for each of $3"
 }
 
 expect_all() { [[ $3 == "$4" ]] || fail "$1 did not answer 200 to all $4: $2"; }

@@ -97,10 +97,17 @@ struct LoadCommand: AsyncParsableCommand {
       if !json || broadcaster != nil {
         Console.log("\(present) phones listen; pushing \(rate) a second for \(seconds) s")
       }
+      var clients: [RelayClient] = []
+      for _ in 0..<providers {
+        let place = connection.find(provider: signing.provider)
+        clients.append(try await connection.connect(to: place))
+      }
       let begin = ContinuousClock.now
       try await withThrowingTaskGroup(of: Void.self) { group in
-        for number in 0..<providers {
-          group.addTask { try await push(number, roster, token, since: start, begin, tally) }
+        for (number, client) in clients.enumerated() {
+          group.addTask {
+            try await push(number, client, roster, token, since: start, begin, tally)
+          }
         }
         if let broadcaster {
           group.addTask {
@@ -168,10 +175,9 @@ struct LoadCommand: AsyncParsableCommand {
   }
 
   private func push(
-    _ number: Int, _ roster: FleetRoster, _ token: String?,
+    _ number: Int, _ client: RelayClient, _ roster: FleetRoster, _ token: String?,
     since start: ContinuousClock.Instant, _ begin: ContinuousClock.Instant, _ tally: LoadTally
   ) async throws {
-    let client = try await connection.connect(to: connection.find(provider: signing.provider))
     let count = Int(rate * seconds)
     try await withThrowingTaskGroup(of: Void.self) { group in
       var open = 0
