@@ -20,10 +20,22 @@ enum ClusterMessages {
     case 2: try checkStripe(bytes)
     case 3: try RecordedValues.check([ClusterQuestion].self, bytes, form: ClusterForm.first)
     case 4: try RecordedValues.check(ListingPart.self, bytes, form: ClusterForm.first)
-    case 5: try RecordedValues.check(SharedBudgets.self, bytes, form: ClusterForm.first)
+    case 5: try checkBudgets(bytes)
     case 6: try RecordedValues.check([StoredProviderKey].self, bytes, form: ClusterForm.first)
     case 7: try RecordedValues.check([DeviceName].self, bytes, form: ClusterForm.first)
     default: try RecordedValues.check(ChannelPlace.self, bytes, form: ClusterForm.first)
+    }
+  }
+
+  /// Clocks are brought within their bounds.
+  private static func checkBudgets(_ bytes: [UInt8]) throws(Finding) {
+    var reader = ByteReader(bytes, form: ClusterForm.first)
+    guard let budgets = try? reader.read(SharedBudgets.self) else { return }
+    var writer = ByteWriter(form: ClusterForm.first)
+    writer.put(budgets)
+    var again = ByteReader(writer.bytes, form: ClusterForm.first)
+    guard (try? again.read(SharedBudgets.self)) == budgets else {
+      throw Finding("written again it is \(writer.bytes)")
     }
   }
 
