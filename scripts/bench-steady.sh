@@ -14,6 +14,7 @@ memory_rate=20000 journal_rate=5000 phone_rate=5000
 
 measure_steady() {
   local round name
+  [[ $scheme == https ]] || fail "--steady is with TLS for all; see scripts/bench --help"
   certificate
   start_relay steady --store memory --keep-requests 0
   start_nghttpd
@@ -108,7 +109,7 @@ microseconds_of_sync() {
 report_steady() {
   local row='%-44s %9s %9s\n' sync
   sync=$(median "${seen[sync]}")
-  printf '\n%s, %s x %s s, %s, %s\n\n' "TLS" "$rounds" "$seconds" "$(processor)" "$(uname -sr)"
+  printf '\nTLS, %s x %s s, %s, %s\n\n' "$rounds" "$seconds" "$(processor)" "$(uname -sr)"
   # shellcheck disable=SC2059 # the format is ours
   {
     printf "$row" "microseconds until the answer (medians)" p50 p99

@@ -89,11 +89,7 @@ extension Shard {
   }
 
   /// The amounts used by an app and its device, by the shared clocks, the only ones in the journal.
-  func spentStates(of app: AppNumber) -> (app: RateLimit.State, device: RateLimit.State) {
-    spentStates(apps[app].budget, of: apps[app].device)
-  }
-
-  private func spentStates(
+  func spentStates(
     _ app: RateLimit.State, of device: DeviceNumber
   ) -> (app: RateLimit.State, device: RateLimit.State) {
     let states = (app: app, device: devices[device].budget)

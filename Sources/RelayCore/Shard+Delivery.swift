@@ -377,7 +377,7 @@ extension Shard {
   /// Writes the current budgets to the journal.
   mutating func recordBudget(of app: AppNumber, into effects: inout [Effect]) {
     let id = devices[apps[app].device].id
-    let states = spentStates(of: app)
+    let states = spentStates(apps[app].budget, of: apps[app].device)
     record(
       .spent(id, apps[app].topic, app: states.app, device: states.device), key: id.routingKey,
       into: &effects)
