@@ -40,10 +40,9 @@ struct ClockRoutes {
     guard let clock = relay.virtualClock else {
       return ClockStatus(mode: "system", now: relay.now, rate: 1, next: nil)
     }
-    let next = await clock.next()
+    let (next, rate) = await clock.status()
     return ClockStatus(
-      mode: "virtual", now: clock.now, rate: await clock.rate,
-      next: next.map { ($0.at, $0.kind.rawValue) })
+      mode: "virtual", now: clock.now, rate: rate, next: next.map { ($0.at, $0.kind.rawValue) })
   }
 
   private func clock() throws(Refusal) -> VirtualClock {

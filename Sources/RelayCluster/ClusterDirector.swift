@@ -203,7 +203,8 @@ package actor ClusterDirector {
     guard let sight = await journal.bucket.look(channelsAfter: channelRevision) else { return }
     membership.observe(
       sight.nodes.filter { $0.stamp.run != journal.run }, at: ClusterJournal.clock,
-      wall: journal.configuration.now())
+      // Moves of a virtual clock are no difference.
+      wall: journal.virtualTime == nil ? journal.configuration.now() : nil)
     noticeClocks()
     await adopt(sight.form)
     let shouldDrain = isEnding || sight.drains[journal.configuration.node] == journal.run

@@ -43,6 +43,8 @@ package struct SharedSettings: Hashable, Sendable {
   /// PEM of the authorities that sign providers' certificates.
   package var authorities: String?
   package var names: [DeviceName]?
+  /// The time of a virtual clock.
+  package var virtualTime: Instant?
   /// Only those that have changed.
   package var channels: [ChannelPlace] = []
 
@@ -53,10 +55,12 @@ package struct SharedSettings: Hashable, Sendable {
     if found.providerKeys == providerKeys { changed.providerKeys = nil }
     if found.authorities == authorities { changed.authorities = nil }
     if found.names == names { changed.names = nil }
+    if found.virtualTime == virtualTime { changed.virtualTime = nil }
     budgets = found.budgets ?? budgets
     providerKeys = found.providerKeys ?? providerKeys
     authorities = found.authorities ?? authorities
     names = found.names ?? names
+    virtualTime = found.virtualTime ?? virtualTime
     return changed
   }
 }

@@ -6,6 +6,41 @@ import RelayRecording
 package import RelayStore
 import Synchronization
 
+/// A setting that all nodes have alike, in the bucket.
+private struct CommonSetting<Value: BinaryCodable & Equatable> {
+  let key: EngineBucket.Key
+  let name: String
+  let mine: Value
+  /// For people; values with the same text are the same.
+  let text: (Value) -> String
+  /// How long a node with this value keeps its stripes when it is gone.
+  let lease: (Value) -> Interval
+
+  func differs(from other: Value) -> StoreError {
+    .otherSetting(key: name, here: text(mine), there: text(other))
+  }
+}
+
+extension ClusterJournal.Configuration {
+  fileprivate var commonLease: CommonSetting<Interval> {
+    CommonSetting(key: .lease, name: "lease", mine: lease) {
+      "\($0.milliseconds) ms"
+    } lease: {
+      $0
+    }
+  }
+
+  fileprivate var commonClock: CommonSetting<SharedClock> {
+    CommonSetting(
+      key: .clock, name: "clock", mine: SharedClock(now: virtualStart, mover: 0)
+    ) {
+      $0.now == nil ? "system" : "virtual"
+    } lease: { [lease] _ in
+      lease
+    }
+  }
+}
+
 /// Opening: connects to the engine and gets the node's number. The node has no stripes yet.
 extension ClusterJournal {
   /// Connects, makes the stream if needed, and joins. Throws `stopped` when its task is cancelled.
@@ -25,21 +60,23 @@ extension ClusterJournal {
     try await bucket.adoptForm(of: stream)
     try await bucket.refuseHalfImport()
     try await waitForName(configuration, bucket, onNotice)
-    try await agreeOnLease(configuration, bucket)
+    _ = try await agree(on: configuration.commonLease, bucket)
+    let clock = try await agree(on: configuration.commonClock, bucket)
     let number = try await nextNumber(client, stream, bucket)
     let port = try await connectPort(configuration, number, client.form)
     let key = try await client.last(
       EngineStream.bucket, EngineStream.subject(ofLease: configuration.node))
     let journal = ClusterJournal(
-      configuration, client, stream, lock, key: key.sequence, port: port, report: report,
-      onProblem: onProblem)
+      configuration, client, stream, lock, key: key.sequence, port: port,
+      virtualTime: clock.now, report: report, onProblem: onProblem)
     try await journal.begin()
     do {
       // An import looks for leases once its key is visible, so one sees the other.
       try await bucket.refuseHalfImport()
       // The nodes may have agreed on another one before they saw this node's key.
       try await bucket.adoptForm(of: stream)
-      try await checkLease(configuration, bucket)
+      try await check(configuration.commonLease, bucket)
+      try await check(configuration.commonClock, bucket)
     } catch {
       await journal.stop()
       throw error
@@ -61,43 +98,43 @@ extension ClusterJournal {
     }
   }
 
-  /// Nodes must agree on the lease: one that waits less than another takes to renew would claim
-  /// stripes that are not free. Where no node is at work, it may change.
-  private static func agreeOnLease(
-    _ configuration: Configuration, _ bucket: EngineBucket
-  ) async throws(StoreError) {
-    let mine = configuration.lease
-    func agreed(instead of: Interval?) async throws(StoreError) -> Interval {
-      try await bucket.change(.lease) { (stored: Interval?) in stored == of ? mine : nil } ?? mine
+  /// Nodes must agree on some settings: one whose lease is shorter than another takes to renew
+  /// would claim stripes that are not free. Where no node is at work, they may change.
+  private static func agree<Value>(
+    on setting: CommonSetting<Value>, _ bucket: EngineBucket
+  ) async throws(StoreError) -> Value {
+    let mine = setting.mine
+    func agreed(instead of: Value?) async throws(StoreError) -> Value {
+      try await bucket.change(setting.key) { (stored: Value?) in stored == of ? mine : nil } ?? mine
     }
     let other = try await agreed(instead: nil)
-    guard other != mine else { return }
-    var watch = Membership(length: other)
-    let end = clock + other + other
+    guard setting.text(other) != setting.text(mine) else { return other }
+    let lease = setting.lease(other)
+    var watch = Membership(length: lease)
+    let end = clock + lease + lease
     repeat {
       watch.observe(try await bucket.nodes(), at: clock)
       if watch.alive(at: clock).isEmpty, try await agreed(instead: other) == mine {
         // By now, a node that has read the other value has its key.
         guard (try? await Task.sleep(for: .seconds(1))) != nil else { throw .stopped }
         watch.observe(try await bucket.nodes(), at: clock)
-        if watch.alive(at: clock).isEmpty { return }
-        _ = try await bucket.change(.lease) { (stored: Interval?) in stored == mine ? other : nil }
+        if watch.alive(at: clock).isEmpty { return mine }
+        _ = try await bucket.change(setting.key) { (stored: Value?) in
+          stored == mine ? other : nil
+        }
       }
       guard (try? await Task.sleep(for: .milliseconds(100))) != nil else { throw .stopped }
     } while clock < end
-    throw .otherSetting(
-      key: "lease", here: "\(mine.milliseconds) ms", there: "\(other.milliseconds) ms")
+    throw setting.differs(from: other)
   }
 
-  /// Of two nodes that began together with different leases, one may have replaced the other's.
-  private static func checkLease(
-    _ configuration: Configuration, _ bucket: EngineBucket
+  /// Of two nodes that began together with different settings, one may have replaced the other's.
+  private static func check<Value>(
+    _ setting: CommonSetting<Value>, _ bucket: EngineBucket
   ) async throws(StoreError) {
-    let stored: Interval? = try await bucket.value(of: .lease)
-    guard let stored, stored != configuration.lease else { return }
-    throw .otherSetting(
-      key: "lease", here: "\(configuration.lease.milliseconds) ms",
-      there: "\(stored.milliseconds) ms")
+    let stored: Value? = try await bucket.value(of: setting.key)
+    guard let stored, setting.text(stored) != setting.text(setting.mine) else { return }
+    throw setting.differs(from: stored)
   }
 
   /// Returns the number of a node's run: 1 to 65,535 in turn, skipping those in use. Starts are

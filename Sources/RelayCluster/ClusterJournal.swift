@@ -33,6 +33,8 @@ package final class ClusterJournal: DurableJournal {
     package var partitionCount = PartitionTable.defaultCount
     package var stripeCount = 8
     package var now: @Sendable () -> Instant
+    /// When a virtual clock begins, if there is none yet; nil for the machine's clock.
+    package var virtualStart: Instant?
     /// Asked before each batch: whether to fail it, for tests.
     package var failsWrite: @Sendable () -> Bool = { false }
 
@@ -107,16 +109,19 @@ package final class ClusterJournal: DurableJournal {
   let report: @Sendable ([Journal.Outcome]) -> Void
   let onProblem: @Sendable (StoreNotice) -> Void
   package let port: HopPort
+  /// The time of the cluster's virtual clock at this start; nil for the machine's clock.
+  package let virtualTime: Instant?
 
   /// - Parameter key: the last sequence of the node's key.
   init(
     _ configuration: Configuration, _ client: EngineClient, _ stream: EngineStream,
-    _ lock: FileLock, key: UInt64, port: HopPort,
+    _ lock: FileLock, key: UInt64, port: HopPort, virtualTime: Instant?,
     report: @escaping @Sendable ([Journal.Outcome]) -> Void,
     onProblem: @escaping @Sendable (StoreNotice) -> Void
   ) {
     run = UInt64.random(in: .min ... .max)
     self.port = port
+    self.virtualTime = virtualTime
     self.configuration = configuration
     self.client = client
     self.stream = stream

@@ -19,6 +19,7 @@ struct EngineBucket: Sendable {
     static let providerKeys = Key(subject: "$KV.pushrelay.common.keys")
     static let authorities = Key(subject: "$KV.pushrelay.common.authorities")
     static let names = Key(subject: "$KV.pushrelay.common.names")
+    static let clock = Key(subject: "$KV.pushrelay.common.clock")
     /// Of single devices, as text.
     static let policies = Key(subject: "$KV.pushrelay.policies")
     /// One byte: the form that nodes write. Without it, the one that the stream was made in.
@@ -76,6 +77,9 @@ struct EngineBucket: Sendable {
       case Key.providerKeys.subject: sight.settings.providerKeys = Self.value(message.body)
       case Key.authorities.subject: sight.settings.authorities = Self.value(message.body)
       case Key.names.subject: sight.settings.names = Self.value(message.body)
+      case Key.clock.subject:
+        let clock: SharedClock? = Self.value(message.body)
+        sight.settings.virtualTime = clock?.now
       case Key.form.subject: sight.form = message.body.first ?? sight.form
       case _ where subject.hasPrefix(Self.drains):
         sight.drains[String(subject.dropFirst(Self.drains.count))] = Self.value(message.body)

@@ -191,6 +191,9 @@ package final class HopPort: Sendable {
     if due.later { queue.asyncAfter(deadline: .now() + .milliseconds(10)) { self.acknowledge() } }
   }
 
+  /// Acknowledges everything at once: a clock stands until all has arrived.
+  package func acknowledgeNow() { queue.async { self.acknowledge() } }
+
   private func acknowledge() {
     let owed = arrivals.state.withLock { state in
       defer { (state.owed, state.isFlushing) = ([:], false) }

@@ -63,10 +63,10 @@ enum NodeQuestions {
     return await all.first { $0.number == number }?.answer(reader, node) ?? []
   }
 
-  private static let all: [any AnsweredQuestion] = [
+  static let all: [any AnsweredQuestion] = [
     report, credential, administer, devices, app, changes, reset, heads, steps, note, refusals,
     counters, feed, reports, standing, requests, forgetRequests, order,
-    channels, feedFrom,
+    channels, feedFrom, clock,
   ]
 
   // 1, 4 and 14 were the same with reports of fewer fields.
@@ -168,6 +168,10 @@ enum NodeQuestions {
   /// An order to a phone whose stream may be on this node.
   static let order = NodeQuestion(22, patience: Limits.orderPatience + Limits.hopAge) {
     (node, wish: Pair<DeviceID, [UInt8]?>) in await node.loops.order(wish.second, to: wish.first)
+  }
+
+  static let clock = NodeQuestion(27) { (node, step: ClockStep) -> ClockState? in
+    await node.inbox.clock?.answer(step)
   }
 
   /// Of each channel what this node has published and delivered, and its subscribers here.

@@ -166,8 +166,7 @@ extension Relay {
       answer = await orderElsewhere(order, to: device)
     }
     if case .told = answer, order != nil, let clock = inbox.clock {
-      _ = await loops.onEach { $0.timers.followers.touch(device) }
-      try await clock.settled()
+      try await clock.settled(after: device)
     }
     return answer
   }

@@ -131,6 +131,9 @@ extension Relay {
     if let keys = settings.providerKeys { adopt(keys) }
     if let authorities = settings.authorities { adopt(authorities: authorities) }
     await channels?.adopt(settings.channels, at: self.settings.clock.now())
+    if case .virtual(let time) = self.settings.clock, let now = settings.virtualTime {
+      time.advance(to: now)
+    }
     if let names = settings.names { self.names.all = DeviceName.dictionary(names) }
     if let shared = settings.budgets, await policy() != shared.budgets.policy {
       inbox.send(.operated(.policyChanged(shared.budgets.policy, at: shared.changedAt)))

@@ -64,10 +64,11 @@ extension Relay {
     options.replicas = configuration.natsReplicas
     options.stripeCount = configuration.stripes
     options.failsWrite = failsWrite
+    if settings.clock.isVirtual { options.virtualStart = settings.clock.now() }
     let promise = await EnginePromise.told(by: configuration.natsMonitor)
     logger.log(level: promise.level, "\(promise.text)")
     do {
-      return try await cancelWhenGracefulShutdown { [options, inbox, logger] in
+      let journal = try await cancelWhenGracefulShutdown { [options, inbox, logger] in
         try await ClusterJournal.open(
           options, report: { inbox.deliver($0) },
           onProblem: { problem in
@@ -76,6 +77,10 @@ extension Relay {
           },
           onNotice: { Self.say($0, to: logger) })
       }
+      if case .virtual(let time) = settings.clock, let now = journal.virtualTime {
+        time.begin(at: now)
+      }
+      return journal
     } catch let error as StoreError {
       throw error
     } catch {

@@ -172,7 +172,11 @@ package final class Relay: Service {
     let clock: VirtualClock? =
       switch settings.clock {
       case .system: nil
-      case .virtual(let time): VirtualClock(time, loops, settings.storage.feedback)
+      case .virtual(let time):
+        // Until others have taken the stripes of a node that is gone.
+        VirtualClock(
+          time, loops, settings.storage.feedback, inbox,
+          patience: .seconds(settings.storage.cluster == nil ? 5 : 15))
       }
     inbox.open(loops, settings.storage.journal, clock)
     if let journal = settings.storage.journal { try await restore(from: journal, into: loops) }

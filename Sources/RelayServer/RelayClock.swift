@@ -79,6 +79,11 @@ package final class VirtualTime: Sendable {
 
   var now: Instant { Instant(milliseconds: milliseconds.load(ordering: .acquiring)) }
 
+  /// Before anything goes by it.
+  func begin(at instant: Instant) {
+    milliseconds.store(instant.milliseconds, ordering: .releasing)
+  }
+
   func advance(to instant: Instant) {
     _ = milliseconds.max(instant.milliseconds, ordering: .acquiringAndReleasing)
   }

@@ -36,7 +36,8 @@ extension ShardRunner {
     return Quiet(
       sent: peers.sentCount, received: peers.receivedCount,
       // Time brings what a fault holds back.
-      isWaiting: !broadcasts.isEmpty || (!core.shard.isSettled && timers.putOff.next == nil),
+      isWaiting: !broadcasts.isEmpty || hops?.isBusy == true
+        || (!core.shard.isSettled && timers.putOff.next == nil),
       awaited: timers.followers.awaited + adminPeers.awaited)
   }
 

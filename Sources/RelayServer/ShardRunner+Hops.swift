@@ -53,6 +53,9 @@ struct HopSet {
   }
 
   func stripe(of partition: PartitionID) -> Int { Int(partition.number) % stripeCount }
+
+  /// True if something has yet to leave for another node.
+  var isBusy: Bool { !outboxes.isEmpty || waitingCount > 0 }
 }
 
 /// Events and effects travel between nodes as between loops: in one message a batch, or of several

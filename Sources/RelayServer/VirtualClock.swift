@@ -1,8 +1,9 @@
 package import AdminAPI
 package import Primitives
-import RelayCore
+package import RelayCore
 
-/// A relay's clock that moves only when told, through every timer in order.
+/// A relay's clock that moves only when told, through every timer in order; in a cluster the clock
+/// of all nodes, any of which may be told.
 ///
 /// At each instant with an event of a loop or a phone, time stands until all is done: messages
 /// between loops have arrived, the journal has answered, and every phone on this clock that got a
@@ -52,10 +53,12 @@ package actor VirtualClock {
   let loops: LoopSet
   /// nil when unregistered tokens are listed on disk.
   let feedback: MemoryFeedback?
+  /// Of this relay and, in a cluster, the way to the others. It has the clock.
+  weak let inbox: Inbox?
   var checkpoints: [String: SavedCheckpoint] = [:]
   var lastCheckpoint: UInt32 = 0
   /// The most that an instant may take, in the machine's time.
-  private let patience: Duration
+  let patience: Duration
   /// Relay seconds per second of the machine; 0 stands.
   package private(set) var rate = 0.0
   /// One change at a time.
@@ -63,19 +66,24 @@ package actor VirtualClock {
   private var pace: Task<Void, Never>?
 
   init(
-    _ time: VirtualTime, _ loops: LoopSet, _ feedback: MemoryFeedback?,
+    _ time: VirtualTime, _ loops: LoopSet, _ feedback: MemoryFeedback?, _ inbox: Inbox,
     patience: Duration = .seconds(5)
   ) {
     self.feedback = feedback
     self.time = time
     self.loops = loops
+    self.inbox = inbox
     self.patience = patience
   }
 
   package nonisolated var now: Instant { time.now }
 
-  package func next() async -> (at: Instant, kind: Kind)? {
-    await loops.nextMoment().map { (max($0.at, now), $0.kind) }
+  package func next() async -> (at: Instant, kind: Kind)? { await status().next }
+
+  /// The next event, and how fast the clock moves by itself.
+  package func status() async -> (next: (at: Instant, kind: Kind)?, rate: Double) {
+    let state = await ask(.peek)
+    return (state.next.map { (max($0.at, now), $0.kind) }, state.rate)
   }
 
   /// Moves the clock; returns when everything has settled.
@@ -83,22 +91,47 @@ package actor VirtualClock {
   /// - Parameter from: the time that the caller expects; nil for any.
   package func advance(_ goal: Goal, from: Instant? = nil) async throws(ClockError) -> ClockAdvance
   {
+    // A task of its own: the clock is given back even if the caller is cancelled.
+    try await Task { await advanceInTurn(goal, from: from) }.value.get()
+  }
+
+  private func advanceInTurn(
+    _ goal: Goal, from: Instant?
+  ) async -> Result<ClockAdvance, ClockError> {
     let endTurn = await turns.next()
     defer { endTurn() }
+    do throws(ClockError) {
+      try await claimClusterClock()
+    } catch {
+      return .failure(error)
+    }
+    let outcome: Result<ClockAdvance, ClockError>
+    do throws(ClockError) {
+      outcome = .success(try await advanceAlone(goal, from: from))
+    } catch {
+      outcome = .failure(error)
+    }
+    _ = try? await write(now, isLast: true)
+    return outcome
+  }
+
+  private func advanceAlone(
+    _ goal: Goal, from: Instant?
+  ) async throws(ClockError) -> ClockAdvance {
     if let from, from != now { throw .moved(now: now) }
-    let before = await loops.counters().fired
-    try await settle()
+    let before = await fired()
+    let present = try await settle()
     let target: Instant
     switch goal {
     case .by(let interval): target = now + interval
     case .to(let instant): target = instant
     case .next:
-      guard let moment = await loops.nextMoment() else { throw .nothingNext(now: now) }
+      guard let moment = present.next else { throw .nothingNext(now: now) }
       target = max(moment.at, now)
     }
     guard target >= now else { throw .backwards(now: now) }
-    let phones = try await move(to: target)
-    let after = await loops.counters().fired
+    let phones = try await move(to: target, present)
+    let after = await fired()
     var fired = phones > 0 ? [Kind.phone.rawValue: phones] : [:]
     for kind in TimerWheel.Subject.Kind.allCases {
       let count = after[kind.rawValue] - before[kind.rawValue]
@@ -107,17 +140,22 @@ package actor VirtualClock {
     return ClockAdvance(now: now, fired: fired)
   }
 
-  /// Returns when all work of this instant is done.
-  package func settled() async throws(ClockError) {
+  private func fired() async -> [Int] {
+    let counters = await inbox?.askAll(NodeQuestions.counters, Nothing()).value ?? []
+    return counters.reduce(ShardCounters(), +).fired
+  }
+
+  /// Returns when all work of this instant is done, of a phone that was told something, too.
+  package func settled(after device: DeviceID? = nil) async throws(ClockError) {
     let endTurn = await turns.next()
     defer { endTurn() }
+    if let device { _ = await ask(.touch(device)) }
     try await settle()
   }
 
   /// Lets time pass by itself, `rate` seconds per second of the machine.
-  package func setRate(_ rate: Double) {
-    pace?.cancel()
-    pace = nil
+  package func setRate(_ rate: Double) async {
+    _ = await ask(.halt)
     self.rate = max(0, rate)
     guard self.rate > 0 else { return }
     pace = Task { [weak self] in
@@ -140,55 +178,51 @@ package actor VirtualClock {
   func stop() {
     pace?.cancel()
     pace = nil
+    rate = 0
   }
 
   // MARK: Steps
 
   /// Moves through every instant until `target`; returns how often a phone acted by itself.
-  private func move(to target: Instant) async throws(ClockError) -> Int {
-    var phones = 0
-    while let moment = await loops.nextMoment(), moment.at <= target {
-      time.advance(to: moment.at)
-      phones += await loops.timeMoved()
-      try await settle()
+  private func move(to target: Instant, _ present: ClockState) async throws(ClockError) -> Int {
+    var (phones, state) = (0, present)
+    while let moment = state.next, moment.at <= target {
+      phones += try await go(to: moment.at)
+      state = try await settle()
     }
-    time.advance(to: target)
-    phones += await loops.timeMoved()
-    _ = await loops.onEach { $0.clockStands() }
+    phones += try await go(to: target)
+    _ = await ask(.stand)
     try await settle()
     return phones
   }
 
+  /// No node acts at a new time before all go by it.
+  private func go(to instant: Instant) async throws(ClockError) -> Int {
+    try await write(instant, isLast: false)
+    time.advance(to: instant)
+    if cluster != nil { _ = await ask(.look(at: now)) }
+    return await ask(.fire).phones
+  }
+
   /// Returns when all loops give the same answer twice with nothing on its way: nothing happened
   /// between.
-  func settle() async throws(ClockError) {
+  @discardableResult
+  func settle() async throws(ClockError) -> ClockState {
     let deadline = ContinuousClock.now + patience
     var last = -1
     while true {
-      let quiets = await loops.onEach { $0.quiet() }
-      let sent = quiets.reduce(0) { $0 + $1.sent }
-      let isQuiet =
-        sent == quiets.reduce(0) { $0 + $1.received }
-        && quiets.allSatisfy { !$0.isWaiting && $0.awaited.isEmpty }
-      if isQuiet, sent == last { return }
-      last = isQuiet ? sent : -1
+      let state = await ask(.look(at: now))
+      if state.isQuiet, state.sent == last { return state }
+      last = state.isQuiet ? state.sent : -1
       guard ContinuousClock.now < deadline else {
-        var waitingFor = quiets.flatMap(\.awaited).prefix(10).map { "device \($0)" }
-        if quiets.contains(where: \.isWaiting) { waitingFor.append("journal") }
-        throw .notSettled(now: now, waitingFor: waitingFor)
+        throw .notSettled(now: now, waitingFor: Array(state.waitingFor.prefix(10)))
       }
-      if !isQuiet { try? await Task.sleep(for: .microseconds(100)) }
+      if !state.isQuiet { try? await Task.sleep(for: .microseconds(100)) }
     }
   }
 }
 
 extension LoopSet {
-  func nextMoment() async -> (at: Instant, kind: VirtualClock.Kind)? {
-    await onEach { $0.nextMoment }.compactMap(\.self).min { $0.at < $1.at }
-  }
-
-  func timeMoved() async -> Int { await onEach { $0.timeMoved() }.reduce(0, +) }
-
   func counters() async -> ShardCounters {
     await onEach {
       var counters = $0.core.shard.counters

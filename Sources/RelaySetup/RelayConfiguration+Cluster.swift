@@ -49,8 +49,5 @@ extension RelayConfiguration {
       throw fail("advertiseDevice", "advertiseDevice is one address that phones can connect to")
     }
     guard lease >= .seconds(1) else { throw fail("lease", "lease must be 1 second or more") }
-    guard clock == .system else {
-      throw fail("clock", "clock virtual needs store sqlite or memory")
-    }
   }
 }

@@ -41,8 +41,14 @@ import Testing
         == [20, 1, 97, 1, 2, 4, 6])
     #expect(NodeQuestions.counters.bytes(Nothing()) == [12])
     #expect(NodeQuestions.feed.bytes(12) == [13, 1, 12])
+    #expect(NodeQuestions.clock.bytes(.fire) == [27, 2])
     #expect(
       NodeQuestions.heads.bytes(Pair(Self.filter(), 9)) == [8] + Self.bytes(Self.filter()) + [18])
+  }
+
+  /// Of two with one number, one would never be answered.
+  @Test func eachQuestionHasANumberOfItsOwn() {
+    #expect(Set(NodeQuestions.all.map(\.number)).count == NodeQuestions.all.count)
   }
 
   @Test func argumentsComeBack() throws {
@@ -54,6 +60,34 @@ import Testing
     #expect(try comesBack(DeviceSearch(text: "", position: nil, limit: 1)))
     #expect(try comesBack(DeviceSearch(text: "a", position: Self.position, limit: 3)))
     #expect(try comesBack(Nothing()))
+  }
+
+  @Test func stepsOfTheClockComeBack() throws {
+    for step: ClockStep in [
+      .look(at: Self.moment), .fire, .stand, .halt, .peek, .touch(Self.device),
+    ] {
+      var reader = ByteReader(Self.bytes(step))
+      #expect("\(try reader.read(ClockStep.self))" == "\(step)" && reader.isAtEnd)
+    }
+    var state = ClockState()
+    for next: (Instant, VirtualClock.Kind)? in [nil, (Self.moment, .keepAlive)] {
+      (state.sent, state.waitingFor, state.next) = (7, ["hops"], next)
+      (state.phones, state.rate) = (2, 0.5)
+      var reader = ByteReader(Self.bytes(state))
+      #expect("\(try reader.read(ClockState.self))" == "\(state)" && reader.isAtEnd)
+    }
+  }
+
+  /// Of all nodes together: what is earliest, and whoever is not done.
+  @Test func statesOfTheClockAddUp() {
+    var (one, other) = (ClockState(), ClockState())
+    (one.sent, one.next, one.rate) = (3, (Self.moment, .refill), 60)
+    (other.sent, other.waitingFor, other.phones) = (4, ["journal"], 2)
+    other.next = (Self.moment - .seconds(1), .phone)
+    #expect(one.isQuiet && !other.isQuiet)
+    one.add(other)
+    #expect(one.sent == 7 && one.waitingFor == ["journal"] && one.phones == 2 && one.rate == 60)
+    #expect(one.next?.at == Self.moment - .seconds(1) && one.next?.kind == .phone)
   }
 
   @Test func requestsComeBack() throws {

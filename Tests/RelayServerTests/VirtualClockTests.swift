@@ -303,7 +303,7 @@ import Testing
       while await scene.relay.followerCount() == 0 {}
       let clock = VirtualClock(
         try #require(scene.relay.settings.clock.virtualTime),
-        try #require(scene.relay.inbox.loops), nil, patience: .seconds(1))
+        try #require(scene.relay.inbox.loops), nil, scene.relay.inbox, patience: .seconds(1))
       let now = clock.now
       await #expect(
         throws: VirtualClock.ClockError.notSettled(

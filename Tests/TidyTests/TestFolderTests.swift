@@ -22,6 +22,8 @@ private let sleeping: [String: String] = [
   "Tests/EndToEndTests/CrashPhone+Listening.swift": "chance decides when a phone answers",
   "Tests/EndToEndTests/CrashRelay.swift": "chance decides when the relay is killed",
   "Tests/EndToEndTests/ClusterAdminTests.swift": "asks another process again until it says so",
+  "Tests/EndToEndTests/ClusterClockTests.swift": "asks another process again until it says so",
+  "Tests/EndToEndTests/CrashCluster.swift": "an engine is slow for most of the time",
   "Tests/EndToEndTests/ClusterEngineTests.swift": "asks another process again until it says so",
   "Tests/EndToEndTests/ClusterUpgradeTests.swift": "asks another process again until it says so",
   "Tests/EndToEndTests/ClusterFaultTests.swift": "a lease runs out while a relay is away",
