@@ -75,6 +75,8 @@ final class ConnectionHandler: SocketHandler {
   private(set) var role: Role
   private var phase: ConnectionPhase
   private var handshake = Handshake.expected
+  /// Since when it is open without the peer's preface and SETTINGS; nil once they are there.
+  private var silentSince: Instant?
   var context: ChannelHandlerContext?
   private var events: [HTTP2Event] = []
   /// Since when the peer reads nothing; nil while it reads.
@@ -321,6 +323,9 @@ final class ConnectionHandler: SocketHandler {
   /// Ends unfinished handshakes and requests, and idle connections.
   func sweep(at now: Instant) {
     if !waitsForHandshake, phase.isOver(at: now, runner) { return abort() }
+    if let silentSince, muting == nil, now - silentSince > runner.settings.handshakeTimeout {
+      return abort()
+    }
     if let stalledSince, now - stalledSince > Limits.stalled { return abort() }
     if let muting, now - muting.since > Limits.muted { return abort() }
     transport.http2.forgive(Limits.forgivenFrames)
@@ -360,6 +365,7 @@ final class ConnectionHandler: SocketHandler {
 
   private func opened() {
     phase = .open
+    silentSince = RelayClock.steady
     switch role {
     case .provider(let provider): provider.connection.opened(peer: transport.peer, on: self)
     case .device: break
@@ -369,6 +375,7 @@ final class ConnectionHandler: SocketHandler {
   private func performEvents() {
     transport.http2.takeEvents(into: &events)
     guard !events.isEmpty else { return }
+    silentSince = nil
     let now = runner.now
     lastActivity = runner.clock.unset(now)
     switch role {

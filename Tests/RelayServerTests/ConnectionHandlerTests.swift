@@ -279,6 +279,22 @@ import Transport
     #expect(crowd.last?.isOpen == false)
   }
 
+  /// The whole preface has the time of a handshake (RFC 9113 section 3.4): SETTINGS end it.
+  @Test(arguments: [false, true])
+  func aConnectionThatDoesNotSayItsPrefaceEnds(isProvider: Bool) throws {
+    for count in [0, 10, 24, 30, nil] as [Int?] {
+      let scene = ConnectionScene()
+      let peer = try scene.connect(provider: isProvider)
+      var preface = try peer.takeOutput()
+      if let count { try peer.send(preface.readSlice(length: count) ?? ByteBuffer()) }
+      if count == nil { try peer.send(preface) }
+      peer.handler.sweep(at: RelayClock.steady + .seconds(9))
+      #expect(peer.isOpen, "\(count ?? -1)")
+      peer.handler.sweep(at: RelayClock.steady + .seconds(11))
+      #expect(peer.isOpen == (count == nil), "\(count ?? -1)")
+    }
+  }
+
   /// Whoever takes no answers gets no further turn until it does.
   @Test func aTurnWaitsUntilTheAnswersAreTaken() throws {
     let scene = ConnectionScene { $0.configuration.auth = .token }
