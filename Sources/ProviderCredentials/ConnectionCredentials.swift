@@ -47,7 +47,7 @@ package struct ConnectionCredentials: Sendable {
     /// Returns whether it is still valid and equals `authorization`, so that nothing needs to be
     /// verified.
     func stands(for authorization: Span<UInt8>, generation: UInt64, now: Int64) -> Bool {
-      self.generation == generation && now <= token.expiresAtMilliseconds
+      self.generation == generation && token.isValid(at: now)
         && self.authorization.span.isEqual(to: authorization)
     }
   }
@@ -122,7 +122,7 @@ package struct ConnectionCredentials: Sendable {
   package func stillStands(generation: UInt64, now: Int64) -> Bool {
     guard needsToken else { return true }
     guard let current else { return false }
-    return current.generation == generation && now <= current.token.expiresAtMilliseconds
+    return current.generation == generation && current.token.isValid(at: now)
   }
 
   /// Decides whether this connection may send to `topic`, after ``authorize(_:verifier:now:)``.

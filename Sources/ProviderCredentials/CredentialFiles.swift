@@ -6,12 +6,15 @@ import SystemPackage
 package enum CredentialFileError: Error, Hashable, Sendable, CustomStringConvertible {
   case file(path: String, problem: String, advice: String)
   case value(name: String, value: String, advice: String)
+  /// The system lacks what reading takes; the file may be as good as ever.
+  case passing(path: String, problem: String)
 
   /// One line for standard error.
   package var description: String {
     switch self {
     case .file(let path, let problem, let advice): "\(path): \(problem); \(advice)"
     case .value(let name, let value, let advice): "\(name) \"\(value)\" cannot be used: \(advice)"
+    case .passing(let path, let problem): "\(path): cannot be read now: \(problem)"
     }
   }
 }
@@ -31,11 +34,27 @@ package enum CredentialFiles {
   package static func read(_ path: String) throws(CredentialFileError) -> [UInt8]? {
     guard exists(path) else { return nil }
     guard let contents = FileManager.default.contents(atPath: path) else {
-      throw .file(
-        path: path, problem: "cannot be read",
-        advice: "check that it is a file and that this user may read it")
+      throw unreadable(path)
     }
     return Array(contents)
+  }
+
+  private static func unreadable(_ path: String) -> CredentialFileError {
+    do {
+      try FileDescriptor.open(FilePath(path), .readOnly).close()
+      if try FilePath(path).stat().type == .regular {
+        // By now there is what was missing.
+        return .passing(path: path, problem: "try again")
+      }
+    } catch let error as Errno {
+      let isPassing = [
+        .tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory, .ioError, .interrupted,
+      ].contains(error)
+      if isPassing { return .passing(path: path, problem: error.description) }
+    } catch {}
+    return .file(
+      path: path, problem: "cannot be read",
+      advice: "check that it is a file and that this user may read it")
   }
 
   static func readText(_ path: String) throws(CredentialFileError) -> String? {

@@ -4,6 +4,12 @@ package import RelayStore
 import SystemPackage
 import TLS
 
+#if canImport(Darwin)
+  import Darwin
+#else
+  import Glibc
+#endif
+
 /// The directory `keys/`: one file per key, and `keys.json` with their owners.
 ///
 /// ```
@@ -68,15 +74,40 @@ package struct ProviderKeyDirectory: Sendable {
     private let registry: Stat?
 
     fileprivate init(directory: String, registry: String) {
-      func look(_ path: String) -> Stat? {
-        guard var file = try? FilePath(path).stat() else { return nil }
-        // Reading changes the access time: not compared.
-        file.st_atim = file.st_mtim
-        return file
-      }
-      self.directory = look(directory)
-      self.registry = look(registry)
+      self.directory = Self.look(directory)
+      self.registry = Self.look(registry)
     }
+
+    fileprivate static func look(_ path: String) -> Stat? {
+      guard var file = try? FilePath(path).stat() else { return nil }
+      // Reading changes the access time: not compared.
+      file.st_atim = file.st_mtim
+      return file
+    }
+  }
+
+  /// A key's file as it was before it was read. What it says of one that has not changed since need
+  /// not be read again.
+  package struct Source: Equatable, Sendable {
+    let path: String
+    private let file: Stat
+    /// False for a file that may be written once more without another time of change: file systems
+    /// count in milliseconds.
+    private let isSettled: Bool
+
+    /// nil when there is none.
+    fileprivate init?(_ path: String) {
+      guard let file = Stamp.look(path) else { return nil }
+      (self.path, self.file) = (path, file)
+      let changed = Double(file.st_ctim.tv_sec) + Double(file.st_ctim.tv_nsec) / 1e9
+      isSettled = Date().timeIntervalSince1970 - changed > 1
+    }
+
+    fileprivate func stands(for now: Source) -> Bool {
+      isSettled && path == now.path && file == now.file
+    }
+
+    fileprivate var isOpenToOthers: Bool { file.permissions.rawValue & 0o077 != 0 }
   }
 
   package let path: String
@@ -97,26 +128,34 @@ package struct ProviderKeyDirectory: Sendable {
   package func list() throws(CredentialFileError) -> [Entry] { try register().entries }
 
   /// Reads everything into a snapshot. Unusable keys are left out and reported: an error for all
-  /// would keep the old keys in force, revoked ones among them.
-  package func load() throws(CredentialFileError) -> ProviderKeys {
+  /// would keep the old keys in force, revoked ones among them. Not for want of descriptors or
+  /// memory, which says nothing of a key.
+  ///
+  /// - Parameter before: what was read earlier; keys whose files are the same are taken from it.
+  package func load(
+    after before: ProviderKeys? = nil
+  ) throws(CredentialFileError) -> ProviderKeys {
     // Taken before reading, so that the next look notices a change in between.
     let stamp = stamp
     var keys: [ProviderKeys.Key] = []
     var notices: [String] = []
-    var (entries, broken) = try register()
-    for entry in entries {
+    let registry = try registry(after: before?.registry)
+    var broken = registry.broken
+    for entry in registry.entries {
       let publicKey: P256.PublicKey
-      let file: String
+      let source: Source
       do throws(CredentialFileError) {
-        (publicKey, file) = try self.publicKey(ofKeyID: entry.keyID)
+        (publicKey, source) = try self.publicKey(
+          ofKeyID: entry.keyID, after: before?.key(ofKeyID: entry.keyID))
       } catch {
+        if case .passing = error { throw error }
         broken.append(.init(keyID: entry.keyID, problem: error))
         continue
       }
-      if file.hasSuffix(".p8"), CredentialFiles.isOpenToOthers(file) {
-        notices.append("\(file): other users can read this private key; chmod 600 it")
+      if source.path.hasSuffix(".p8"), source.isOpenToOthers {
+        notices.append("\(source.path): other users can read this private key; chmod 600 it")
       }
-      keys.append(ProviderKeys.Key(entry, publicKey: publicKey))
+      keys.append(ProviderKeys.Key(entry, publicKey: publicKey, source: source))
     }
     let known = Set(keys.map(\.entry.keyID) + broken.map(\.keyID))
     for name in try CredentialFiles.names(inDirectory: path) {
@@ -124,7 +163,8 @@ package struct ProviderKeyDirectory: Sendable {
       notices.append(
         "\(path)/\(name): has no entry in keys.json and is not used; `pushrelay key add` makes one")
     }
-    return ProviderKeys(keys: keys, broken: broken, notices: notices, stamp: stamp)
+    return ProviderKeys(
+      keys: keys, broken: broken, notices: notices, stamp: stamp, registry: registry)
   }
 
   /// Makes the first key of a development relay; nil when the directory exists, for an empty one
@@ -252,6 +292,22 @@ package struct ProviderKeyDirectory: Sendable {
     return target
   }
 
+  /// `keys.json` as it was read.
+  package struct RegistryContents: Sendable {
+    let source: Source?
+    let entries: [Entry]
+    let broken: [ProviderKeys.Broken]
+  }
+
+  private func registry(
+    after before: RegistryContents?
+  ) throws(CredentialFileError) -> RegistryContents {
+    let source = Source(registryPath)
+    if let source, let before, before.source?.stands(for: source) == true { return before }
+    let (entries, broken) = try register()
+    return RegistryContents(source: source, entries: entries, broken: broken)
+  }
+
   /// The valid entries, and the problems of the others.
   private func register() throws(CredentialFileError) -> (
     entries: [Entry], broken: [ProviderKeys.Broken]
@@ -265,6 +321,8 @@ package struct ProviderKeyDirectory: Sendable {
     }
     var entries: [Entry] = []
     var broken: [ProviderKeys.Broken] = []
+    var known: Set<ProviderKeys.Broken> = []
+    let counts = Dictionary(registry.keys.map { ($0.keyID, 1) }, uniquingKeysWith: +)
     for (index, item) in registry.keys.enumerated() {
       do throws(CredentialFileError) {
         let entry: Entry
@@ -274,7 +332,7 @@ package struct ProviderKeyDirectory: Sendable {
         }
         try check(entry)
         // Which of the two was meant is unknown.
-        guard registry.keys.count(where: { $0.keyID == entry.keyID }) == 1 else {
+        guard counts[entry.keyID] == 1 else {
           throw .file(
             path: registryPath, problem: "has two entries for key \(entry.keyID)",
             advice: "remove one of them")
@@ -282,7 +340,7 @@ package struct ProviderKeyDirectory: Sendable {
         entries.append(entry)
       } catch {
         let found = ProviderKeys.Broken(keyID: item.keyID ?? "keys[\(index)]", problem: error)
-        if !broken.contains(found) { broken.append(found) }
+        if known.insert(found).inserted { broken.append(found) }
       }
     }
     return (entries, broken)
@@ -329,16 +387,21 @@ package struct ProviderKeyDirectory: Sendable {
   }
 
   private func publicKey(
-    ofKeyID keyID: String
-  ) throws(CredentialFileError) -> (key: P256.PublicKey, file: String) {
+    ofKeyID keyID: String, after before: ProviderKeys.Key?
+  ) throws(CredentialFileError) -> (key: P256.PublicKey, source: Source) {
     for suffix in Self.suffixes {
       let path = file(keyID, suffix)
+      // Before it is read, so that a change in between is seen the next time.
+      guard let source = Source(path) else { continue }
+      if let before, before.source?.stands(for: source) == true {
+        return (before.publicKey, source)
+      }
       guard let text = try CredentialFiles.readText(path) else { continue }
       if suffix == ".p8", let key = try? P256.PrivateKey(pem: text) {
-        return (key.publicKey, path)
+        return (key.publicKey, source)
       }
       if suffix != ".p8", let key = try? P256.PublicKey(pem: text) {
-        return (key, path)
+        return (key, source)
       }
       throw .file(
         path: path,

@@ -10,10 +10,16 @@ package struct ProviderKeys: Sendable {
     /// "Establishing a token-based connection to APNs").
     package let topics: TopicList?
     package let publicKey: P256.PublicKey
+    /// nil for a key that was not read from a directory.
+    package let source: ProviderKeyDirectory.Source?
 
     /// A bundle ID in the entry's topics covers its suffixed topics too.
-    package init(_ entry: ProviderKeyDirectory.Entry, publicKey: P256.PublicKey) {
+    package init(
+      _ entry: ProviderKeyDirectory.Entry, publicKey: P256.PublicKey,
+      source: ProviderKeyDirectory.Source? = nil
+    ) {
       self.entry = entry
+      self.source = source
       topics = entry.topics.map { TopicList($0, coversSuffixes: true) }
       self.publicKey = publicKey
     }
@@ -41,18 +47,21 @@ package struct ProviderKeys: Sendable {
 
   /// The state of the directory when the keys were read.
   package let stamp: ProviderKeyDirectory.Stamp?
+  let registry: ProviderKeyDirectory.RegistryContents?
 
   private let indexByKeyID: [String: Int]
 
   /// Of several keys with one ID, the first counts.
   package init(
     keys: [Key] = [], broken: [Broken] = [], notices: [String] = [],
-    stamp: ProviderKeyDirectory.Stamp? = nil
+    stamp: ProviderKeyDirectory.Stamp? = nil,
+    registry: ProviderKeyDirectory.RegistryContents? = nil
   ) {
     self.keys = keys
     self.broken = broken
     self.notices = notices
     self.stamp = stamp
+    self.registry = registry
     indexByKeyID = Dictionary(
       keys.indices.map { (keys[$0].entry.keyID, $0) }, uniquingKeysWith: { first, _ in first })
   }
@@ -61,14 +70,16 @@ package struct ProviderKeys: Sendable {
     indexByKeyID[keyID]
   }
 
-  /// Equal for equal keys with equal rights: tells whether a directory has changed.
-  package var fingerprint: [String] {
-    broken.map { "\($0)" }
-      + keys.map { key in
-        "\(key.entry.keyID) \(key.entry.teamID) \(String(describing: key.topics)) "
-          + "\(String(describing: key.entry.environment)) "
-          + "\(String(describing: key.entry.relatedKeyID)) "
-          + key.publicKey.pem
+  func key(ofKeyID keyID: String) -> Key? { index(ofKeyID: keyID).map { keys[$0] } }
+
+  /// Returns whether these are the same keys with the same rights: that a directory has not
+  /// changed.
+  package func areSame(as other: ProviderKeys) -> Bool {
+    broken == other.broken
+      && keys.elementsEqual(other.keys) { one, other in
+        one.entry == other.entry
+          && (one.source != nil && one.source == other.source
+            || one.publicKey.pem == other.publicKey.pem)
       }
   }
 }

@@ -16,6 +16,8 @@ package struct VerifiedToken: Sendable, Hashable {
     (issuedAtSeconds + Self.lifetimeSeconds) * 1000
   }
 
+  package func isValid(at now: Int64) -> Bool { problem(at: now) == nil }
+
   /// The problem at `now` (UNIX milliseconds), if any. Apple names a reason only for an `iat` in
   /// the past; one in the future gets the same reason, since a new token cures both.
   func problem(at now: Int64) -> CredentialError? {

@@ -13,7 +13,7 @@ final class MemoryWatch: Sendable {
   private let looks = Atomic(0)
   /// A sixteenth must be free again, so that it does not change its mind with each look.
   private static let room = 16
-  private static let looksBetweenReturns = 100
+  private static let looksBetweenReturns = 20
   /// Between two looks: at a gigabit a second of pushes that stay, 12 MB.
   static let pause = TimeAmount.milliseconds(100)
 

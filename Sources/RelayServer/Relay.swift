@@ -287,7 +287,7 @@ package final class Relay: Service {
     var keys = first
     // At least once, so that a relay that ends at once has the keys in its backup.
     repeat {
-      if keys.fingerprint != known?.fingerprint || keys.notices != known?.notices {
+      if known?.areSame(as: keys) != true || keys.notices != known?.notices {
         tell(keys, since: known ?? ProviderKeys())
         // The nodes of a cluster agreed on these at the start.
         if known != nil || !(journal is ClusterJournal) { await copy(keys, to: journal) }
@@ -295,8 +295,8 @@ package final class Relay: Service {
       }
       try? await Task.sleep(for: .seconds(1))
       do throws(CredentialFileError) {
-        keys = try keyDirectory.load()
-        if keys.fingerprint != known?.fingerprint {
+        keys = try keyDirectory.load(after: keys)
+        if known?.areSame(as: keys) != true {
           loops.replaceKeys(keys)
           logger.info("provider keys", metadata: ["count": "\(keys.keys.count)"])
         }
@@ -336,11 +336,12 @@ package final class Relay: Service {
 
   /// Logs each new problem and notice once.
   private func tell(_ keys: ProviderKeys, since known: ProviderKeys) {
-    for key in keys.broken where !known.broken.contains(key) {
+    let (broken, notices) = (Set(known.broken), Set(known.notices))
+    for key in keys.broken where !broken.contains(key) {
       logger.error(
         "provider key not used", metadata: ["key": "\(key.keyID)", "problem": "\(key.problem)"])
     }
-    for notice in keys.notices where !known.notices.contains(notice) {
+    for notice in keys.notices where !notices.contains(notice) {
       logger.notice("\(notice)")
     }
   }

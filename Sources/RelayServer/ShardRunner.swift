@@ -447,10 +447,11 @@ extension ShardRunner {
     let stamp = directory.stamp
     guard stamp != verifier.keys.stamp, stamp != unreadableKeys else { return false }
     do throws(CredentialFileError) {
-      verifier.replaceKeys(try directory.load())
+      verifier.replaceKeys(try directory.load(after: verifier.keys))
       return true
     } catch {
       // Once per state of the directory is enough. `Relay` looks too, and logs.
+      if case .passing = error { return false }
       unreadableKeys = stamp
       return false
     }

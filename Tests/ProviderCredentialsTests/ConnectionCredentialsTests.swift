@@ -94,6 +94,9 @@ import Testing
     let end = (TestProvider.issuedAt + VerifiedToken.lifetimeSeconds) * 1000
     #expect(stands(generation, TestProvider.now) && stands(generation, end))
     #expect(!stands(generation, end + 1) && !stands(generation + 1, TestProvider.now))
+    // The clock was set back.
+    let begin = (TestProvider.issuedAt - VerifiedToken.lifetimeSeconds) * 1000
+    #expect(stands(generation, begin) && !stands(generation, begin - 1))
     // The same keys are read again: the proof is new, and no other token was shown.
     world.verifier.replaceKeys(World.keys(world.privateKeys))
     let next = world.verifier.generation

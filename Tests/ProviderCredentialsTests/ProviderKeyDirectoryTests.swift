@@ -178,7 +178,38 @@ import Testing
     let after = try directory.load()
     #expect(after.keys.map(\.entry.keyID) == ["SECONDKEY1"])
     #expect(after.broken.map(\.keyID) == [entry.keyID])
-    #expect(before.fingerprint != after.fingerprint)
+    #expect(!before.areSame(as: after))
+  }
+
+  /// A file that cannot be read now says nothing of its key: those in force stay.
+  @Test func aFailingDiskOrNoDescriptorRevokesNoKey() throws {
+    try directory.create(entry)
+    let path = directory.path + "/AuthKey_ABC123DEFG.p8"
+    try FileManager.default.removeItem(atPath: path)
+    // Its first byte is an I/O error (proc_pid_mem(5)).
+    try FileManager.default.createSymbolicLink(
+      atPath: path, withDestinationPath: "/proc/self/mem")
+    #expect(throws: CredentialFileError.passing(path: path, problem: "try again")) {
+      try directory.load()
+    }
+  }
+
+  /// A file that is as it was is not read again; one that was changed in place is.
+  @Test func whatIsReadAgainIsTheSameUnlessItHasChanged() throws {
+    try directory.create(entry)
+    let first = try directory.load()
+    let second = try directory.load(after: first)
+    #expect(
+      first.areSame(as: second) && second.keys[0].publicKey.pem == first.keys[0].publicKey.pem)
+    _ = try temporary.write(P256.PrivateKey().pem, to: "keys/AuthKey_ABC123DEFG.p8")
+    let third = try directory.load(after: second)
+    #expect(!third.areSame(as: second))
+    #expect(third.keys[0].publicKey.pem != first.keys[0].publicKey.pem)
+    _ = try temporary.write("garbage", to: "keys/AuthKey_ABC123DEFG.p8")
+    #expect(try directory.load(after: third).broken.map(\.keyID) == [entry.keyID])
+    _ = try temporary.write(#"{"keys":[]}"#, to: "keys/keys.json")
+    let last = try directory.load(after: third)
+    #expect(last.keys.isEmpty && last.broken.isEmpty)
   }
 
   @Test func unusableKeyFilesAreExplained() throws {

@@ -112,7 +112,8 @@ import Testing
       }
       #expect(errors.map { $0.metadata["key"] } == ["FIRSTKEY01"])
       // What was logged is in force on all loops after what they were sent before it.
-      #expect(try await push(first, on: gone).reason == "InvalidProviderToken")
+      let refused = try await push(first, on: gone)
+      #expect(refused.reason == "InvalidProviderToken", "\(refused)")
       #expect(try await push(second, on: rest).reason == "BadDeviceToken")
       // The next thing to be told of does not bring the first up again.
       _ = try temporary.write("no key", to: "keys/AuthKey_SECONDKEY1.p8")
