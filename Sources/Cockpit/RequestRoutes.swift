@@ -7,20 +7,25 @@ import RelayCore
 import RelayRequests
 import RelayServer
 import RelaySetup
+import Synchronization
 
 /// The journal of requests, as providers sent them.
 struct RequestRoutes {
   let relay: Relay
   let epoch: Epoch
   let configuration: RelayConfiguration
+  let places = ListPlaces()
 
   func add(to router: Router<AdminContext>) {
-    router.get("/v1/requests") { request, _ in try Response(json: try await page(request)) }
+    router.get("/v1/requests") { request, _ in try await list { try await page(request) } }
     router.get("/v1/requests.har") { request, _ in
-      let found = try await find(request)
-      let requests = found.value.prefix(try request.limit()).reversed().map { ($0, url(of: $0)) }
-      let archive = HARFile(requests, version: Version.number, redacted: configuration.redact)
-      return try Response(json: Lacking(archive, found.missing))
+      try await list {
+        let found = try await find(request)
+        let requests = found.value.prefix(try request.limit()).reversed()
+          .map { ($0, url(of: $0)) }
+        let archive = HARFile(requests, version: Version.number, redacted: configuration.redact)
+        return Lacking(archive, found.missing)
+      }
     }
     router.get("/v1/requests/:id") { _, context in
       let (request, missing) = try await request(named: context.parameters.get("id") ?? "")
@@ -46,6 +51,23 @@ struct RequestRoutes {
     "RequestsNotKept",
     "the relay keeps no requests: serve --keep-requests 16 (megabytes), or keepRequests in its file"
   )
+
+  /// Answers with a list that may be long; its place is given back with the answer.
+  private func list(_ make: () async throws -> some Encodable) async throws -> Response {
+    guard let place = places.reserve() else {
+      throw Refusal(
+        503, "TooManyLists",
+        "\(ListPlaces.limit) lists of requests are under way; try again when one has been read")
+    }
+    let bytes = ByteBuffer(bytes: try JSONText.bytes(try await make()) + [0x0A])
+    return Response(
+      status: .ok, headers: [.contentType: "application/json"],
+      body: ResponseBody(contentLength: bytes.readableBytes) { writer in
+        try await writer.write(bytes)
+        try await writer.finish(nil)
+        withExtendedLifetime(place) {}
+      })
+  }
 
   private func find(_ request: Request) async throws -> Found<[SentRequest]> {
     await relay.requests(try await match(request), limit: try request.limit() + 1)
@@ -235,5 +257,29 @@ extension PushWish {
     draft.payload = request.body
     draft.service = request.service
     draft.headers = request.pushFields
+  }
+}
+
+/// Lists of requests under way. Each takes megabytes until its reader has it, who may be slow.
+final class ListPlaces: Sendable {
+  static let limit = 8
+  private let count = Mutex(0)
+
+  /// A place in the count, for as long as this lives.
+  final class Place: Sendable {
+    private let places: ListPlaces
+
+    fileprivate init(_ places: ListPlaces) { self.places = places }
+    deinit { places.count.withLock { $0 -= 1 } }
+  }
+
+  /// nil when there are too many.
+  func reserve() -> Place? {
+    let isFree = count.withLock { count in
+      guard count < Self.limit else { return false }
+      count += 1
+      return true
+    }
+    return isFree ? Place(self) : nil
   }
 }

@@ -19,6 +19,15 @@ import Testing
     return (answer.json[name] as? [[String: Any]] ?? [], answer.json["hasMore"] as? Bool)
   }
 
+  @Test func fewListsOfRequestsAreUnderWay() {
+    let places = ListPlaces()
+    var taken = (0..<ListPlaces.limit).map { _ in places.reserve() }
+    #expect(!taken.contains { $0 == nil } && places.reserve() == nil)
+    taken.removeLast()
+    let next = places.reserve()
+    #expect(next != nil && places.reserve() == nil)
+  }
+
   /// Three are delivered, one is held and one has been replaced by it.
   @Test func pushesAreListedByTheirState() async throws {
     try await AdminScene.run { ask in
