@@ -96,6 +96,13 @@ package actor ClusterDirector {
     let stream = ticks.stream
     running.append(Task { for await _ in stream { await look() } })
     running.append(
+      Task { [journal] in
+        while !Task.isCancelled {
+          await journal.writeReach()
+          try? await Task.sleep(for: .seconds(1))
+        }
+      })
+    running.append(
       Task { [port = journal.port] in
         while !Task.isCancelled {
           port.turn(at: ClusterJournal.clock)

@@ -20,7 +20,9 @@ package enum ClusterExport {
     try await bucket.refuseHalfImport()
     for stripe in 0..<stream.stripeCount {
       let name = "stripe \(stripe + 1) of \(stream.stripeCount)"
-      let replay = try await client.read(stripe, empty: stream.emptyStripe) { next, end in
+      let reach = try await bucket.reach(of: stripe)
+      let replay = try await client.read(stripe, empty: stream.emptyStripe, reach: reach) {
+        next, end in
         onProgress("reading \(name), message \(next) of \(end)")
       }
       try copy(replay.state, to: file) { done, total in

@@ -290,6 +290,7 @@ package final class ClusterJournal: DurableJournal {
           onProblem(.compactionFailed(error.description))
         }
       }
+    case .rewritten(let stripe): onProblem(.rewritten(stripe: stripe))
     case .claimed(let stripe, let isOurs):
       core.withLock { $0.claims.removeValue(forKey: stripe) }?.resume(returning: isOurs)
     case .lost(let stripe, let stamp):
@@ -366,6 +367,7 @@ package final class ClusterJournal: DurableJournal {
         self.perform { _, _ in }
       }
     }
+    await writeReach()
     let unwritten = core.withLock(\.node.owedCount)
     if unwritten > 0 { onProblem(.leftUnwritten(unwritten)) }
     let last = core.withLock { core -> UInt64? in
@@ -392,7 +394,8 @@ extension ClusterJournal {
     func isOpen(_ stamp: Stamp?) -> Bool { stamp.map { $0.run == run || isFree($0) } ?? true }
     let found = try await client.last(EngineStream.name, EngineStream.subject(ofStripe: stripe))
     guard isOpen(Stamp(ofMessage: found.body)) else { return nil }
-    let contents = try await client.read(stripe, empty: stream.emptyStripe)
+    let contents = try await client.read(
+      stripe, empty: stream.emptyStripe, reach: try await bucket.reach(of: stripe))
     // It may have an owner since.
     guard isOpen(contents.stamp) else { return nil }
     let epoch = (contents.stamp?.epoch ?? 0) + 1
@@ -437,6 +440,13 @@ extension ClusterJournal {
   func release(_ stripe: Int) async { await change { $0.release(stripe) } }
 
   func tell(_ report: NodeReport) async { await change { $0.tell(report) } }
+
+  /// Tells later owners what the engine has of this node's stripes.
+  func writeReach() async {
+    let reach = core.withLock { $0.node.stripes.map { $0?.reach } }
+    guard port.isLeaseHeld, reach.contains(where: { $0 != nil }) else { return }
+    await bucket.keepReach(of: configuration.node, reach)
+  }
 
   private func change(_ work: @escaping @Sendable (inout JournalNode) -> Void) async {
     await queue.run { self.perform { node, _ in work(&node) } }

@@ -54,6 +54,7 @@ struct EngineBucket: Sendable {
   private static let drains = "$KV.pushrelay.drain."
   private static let cursors = "$KV.pushrelay.cursor."
   private static let channels = "$KV.pushrelay.channel."
+  private static let reaches = "$KV.pushrelay.reach."
   /// Values stay as they were written, so all forms since then are read.
   private static let firstForm: UInt8 = 1
 
@@ -119,6 +120,30 @@ struct EngineBucket: Sendable {
     // A node of another version is at work.
     return .init(
       revision: revision, stamp: Stamp(node: String(name), run: 0), report: .unreadable)
+  }
+
+  // MARK: Reach
+
+  /// Writes how far each stripe of a node goes, nil for those of others: of these stays what an
+  /// earlier run of the node knew. It is in another stream than they, so that what that one loses
+  /// is noticed.
+  func keepReach(of node: String, _ reach: [StripeReach?]) async {
+    let key = Key(subject: Self.reaches + node)
+    _ = try? await changed(key, tries: Self.hastyTries) { (stored: [StripeReach?]?) in
+      let all = reach.indices.map { stripe in
+        reach[stripe] ?? stored.flatMap { stripe < $0.count ? $0[stripe] : nil }
+      }
+      return all == stored ? nil : all
+    }
+  }
+
+  /// The furthest that nodes know of a stripe, with the name of the node; nil when none does.
+  func reach(of stripe: Int) async throws(StoreError) -> (reach: StripeReach, node: String)? {
+    try await all(Self.reaches).compactMap { message in
+      let node = (message.headers["Nats-Subject"] ?? "").dropFirst(Self.reaches.count)
+      let known: [StripeReach?] = Self.value(message.body) ?? []
+      return stripe < known.count ? known[stripe].map { ($0, String(node)) } : nil
+    }.max { $0.reach.epoch < $1.reach.epoch }
   }
 
   // MARK: Channels

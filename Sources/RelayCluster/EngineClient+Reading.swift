@@ -105,14 +105,17 @@ extension EngineClient {
   }
 
   /// Reads a stripe to its last message, now or later, while others may write to it. Detects
-  /// missing messages. If the owner purges after a snapshot, reads the snapshot instead.
+  /// missing messages, also at the end (`reach`). If the owner purges after a snapshot, reads the
+  /// snapshot instead.
   /// `onProgress` gets the next sequence and the last one.
   func read(
-    _ stripe: Int, empty: StripeState,
+    _ stripe: Int, empty: StripeState, reach: (reach: StripeReach, node: String)? = nil,
     onProgress: (UInt64, UInt64) -> Void = { _, _ in }
   ) async throws(StoreError) -> StripeContents {
     var contents = StripeContents(empty: empty)
-    let end = try await last(EngineStream.name, EngineStream.subject(ofStripe: stripe)).sequence
+    let (last, body) = try await last(EngineStream.name, EngineStream.subject(ofStripe: stripe))
+    let short = reach.flatMap { $0.reach.isBehind(last, Stamp(ofMessage: body)) ? nil : $0 }
+    let end = short.map { max(last + 1, $0.reach.sequence) } ?? last
     var next: UInt64 = 1
     var tries = 0
     while next <= end || !contents.isWhole {
@@ -122,7 +125,8 @@ extension EngineClient {
       guard tries < Self.patientTries else {
         throw .engineRefuses(
           reason: contents.isWhole
-            ? "the stream cannot be read behind its message \(next)"
+            ? short.map { Self.loss(of: stripe, last, $0.reach, $0.node) }
+              ?? "the stream cannot be read behind its message \(next)"
             : "messages of stripe \(stripe) are missing: somebody else has purged the stream")
       }
       // A follower may lag behind its leader.
@@ -131,6 +135,32 @@ extension EngineClient {
     }
     return contents
   }
+
+  private static func loss(
+    of stripe: Int, _ last: UInt64, _ reach: StripeReach, _ node: String
+  ) -> String {
+    "it has lost what it had stored: node \(node) knows of message \(reach.sequence) of stripe "
+      + "\(stripe), and \(last) is the last that is there; its files were damaged, or come from a "
+      + "backup. Give it the right ones; if there are none, 'nats kv del pushrelay reach.\(node)' "
+      + "has relays go on without what is lost"
+  }
+}
+
+/// How far a stripe goes: its owner's epoch, and the last message that the engine has stored.
+struct StripeReach: Hashable, Sendable {
+  var epoch: UInt64
+  var sequence: UInt64
+
+  /// True if that message, with its stamp, is the last one meant here or a later one. After a loss
+  /// sequences begin again from an earlier one, epochs do not.
+  func isBehind(_ last: UInt64, _ stamp: Stamp?) -> Bool {
+    guard let stamp else { return false }
+    return stamp.epoch == epoch ? last >= sequence : stamp.epoch > epoch
+  }
+}
+
+extension StripeReach: Composite {
+  static let fields = Fields(Self.init(epoch:sequence:)) { ($0.epoch, $0.sequence) }
 }
 
 extension NATSMessage {

@@ -29,6 +29,8 @@ package struct JournalNode: Sendable {
     case claimed(stripe: Int, Bool)
     /// Another node has the stripe; nil when the writer is no relay.
     case lost(stripe: Int, to: Stamp?)
+    /// The engine had lost some of the stripe.
+    case rewritten(stripe: Int)
   }
 
   /// Why new records are refused.
@@ -262,6 +264,7 @@ package struct JournalNode: Sendable {
         effects.append(
           .snapshot(stripe: stripe, state, number: number, messageBytes: messageBytes))
       case .purge(let sequence): effects.append(.purge(stripe: stripe, below: sequence))
+      case .rewritten: effects.append(.rewritten(stripe: stripe))
       case .written(let records, let forgets):
         counts.commits += 1
         counts.recordsWritten += records

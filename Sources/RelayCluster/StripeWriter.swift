@@ -9,7 +9,8 @@ import RelayRecording
 /// 1. A record settles once: persisted when the engine has it or it is no longer needed; failed
 ///    when its fate is unknown for `patience`, or another node owns the stripe.
 /// 2. A record that settled as failed and is stored after all is forgotten by the next batch.
-/// 3. The state is made by the messages that the engine has.
+/// 3. The state is made by the messages that the engine has. When it has lost some, a snapshot
+///    takes their place.
 package struct StripeWriter: Sendable {
   /// The receiver of an entry's outcome.
   package enum Ticket: Hashable, Sendable {
@@ -28,6 +29,8 @@ package struct StripeWriter: Sendable {
     case snapshot(StripeState, number: UInt64, messageBytes: Int)
     /// A snapshot has replaced what is before this sequence.
     case purge(below: UInt64)
+    /// A snapshot has replaced what the engine had lost.
+    case rewritten
   }
 
   package struct Configuration: Hashable, Sendable {
@@ -107,6 +110,9 @@ package struct StripeWriter: Sendable {
   package private(set) var owed: [JournalEntry] = []
   /// Records forgotten before they were written.
   package private(set) var skippedCount = 0
+  /// Losses of the engine (`SubjectWriter.losses`) that a snapshot has made good.
+  private var mendedLosses = 0
+  private var lossesAtSnapshot = 0
 
   /// `stamp` has the owner's epoch and its first message's number, `contents` the whole stripe.
   package init(
@@ -115,10 +121,16 @@ package struct StripeWriter: Sendable {
     self.stamp = stamp
     self.contents = contents
     self.configuration = configuration
-    subject = SubjectWriter(run: stamp.run, last: contents.last, first: stamp.number)
+    subject = SubjectWriter(
+      run: stamp.run, last: contents.last, first: stamp.number, epoch: stamp.epoch)
   }
 
   package var isLost: Bool { subject.isLost }
+
+  /// nil until it is ours.
+  var reach: StripeReach? {
+    isOurs ? StripeReach(epoch: stamp.epoch, sequence: subject.last) : nil
+  }
 
   package mutating func claim(at now: Instant, wall: Instant) -> [Effect] {
     var message = begin(.batch, at: now, wall)
@@ -297,7 +309,11 @@ package struct StripeWriter: Sendable {
     }
     let snapshot = contents.add(
       flight.message, bytes: flight.writer.count, at: sequence, isOwn: true)
-    if let snapshot { effects.append(.purge(below: snapshot)) }
+    if let snapshot {
+      effects.append(.purge(below: snapshot))
+      if lossesAtSnapshot > mendedLosses { effects.append(.rewritten) }
+      mendedLosses = lossesAtSnapshot
+    }
     for ticket in flight.tickets { effects.append(.settled(ticket, isPersisted: true)) }
     if isFailing { disown(flight, at: now) }
     isFailing = false
@@ -305,6 +321,7 @@ package struct StripeWriter: Sendable {
     effects.append(.written(records: counts.records, forgets: counts.forgets))
     guard parts.isEmpty, isSnapshotDue else { return }
     making = stamp.number
+    lossesAtSnapshot = subject.losses
     effects.append(
       .snapshot(
         contents.state, number: stamp.number, messageBytes: configuration.messageBytes))
@@ -317,7 +334,8 @@ package struct StripeWriter: Sendable {
   private var isSnapshotDue: Bool {
     let room = configuration.roomBytes ?? .max
     let bytes = contents.bytesSinceSnapshot
-    return isOld || bytes >= snapshotDueBytes || isTight && (bytes >= room / 64 || hasShrunk)
+    return isOld || subject.losses > mendedLosses || bytes >= snapshotDueBytes
+      || isTight && (bytes >= room / 64 || hasShrunk)
   }
 
   private var snapshotDueBytes: Int {

@@ -18,6 +18,8 @@ package import Primitives
 /// 2. A message is repeated unchanged until known to be stored; it is stored once.
 /// 3. An owner that finds another's message behind its own never writes again.
 /// 4. A read may be out of date (a follower answered): it then shows less, never something wrong.
+/// 5. When reads show less for long, the engine may have lost what it had stored. The message then
+///    names the last one that is there: if the engine has more after all, it refuses it.
 package struct SubjectWriter: Hashable, Sendable {
   package struct Message: Hashable, Sendable {
     package var number: UInt64
@@ -59,17 +61,27 @@ package struct SubjectWriter: Hashable, Sendable {
   static let answerTime = Interval.milliseconds(1000)
   /// Between two steps while doubtful.
   static let retryTime = Interval.milliseconds(100)
+  /// So many reads in a row that show less are a loss: five seconds or more.
+  static let shortReads = 50
 
   package let run: UInt64
   package private(set) var last: UInt64
+  /// Of the owner, where owners follow each other: others have lower or higher ones.
+  private let epoch: UInt64
   private var phase = Phase.idle
   private var questions: UInt64
+  private var shortCount = 0
+  /// The last message that is there, after a loss.
+  private var shortLast: UInt64?
+  /// Times that the engine had lost messages, and has gone on from an earlier one.
+  package private(set) var losses = 0
 
   /// Numbers of messages and questions begin above `first`. A new attempt begins higher, so that
   /// answers to the last one do not match.
-  package init(run: UInt64, last: UInt64, first: UInt64 = 0) {
+  package init(run: UInt64, last: UInt64, first: UInt64 = 0, epoch: UInt64 = 0) {
     self.run = run
     self.last = last
+    self.epoch = epoch
     questions = first
   }
 
@@ -113,7 +125,7 @@ package struct SubjectWriter: Hashable, Sendable {
 
   private mutating func publish(_ message: Message, at now: Instant) -> Effect {
     phase = .writing(message, until: now + Self.answerTime)
-    return .publish(message, after: last)
+    return .publish(message, after: shortLast ?? last)
   }
 
   private mutating func ask(_ message: Message, at now: Instant) -> Effect {
@@ -123,7 +135,8 @@ package struct SubjectWriter: Hashable, Sendable {
   }
 
   private mutating func stored(_ sequence: UInt64) -> Effect {
-    last = sequence
+    if shortLast != nil { losses += 1 }
+    (last, shortLast, shortCount) = (sequence, nil, 0)
     phase = .idle
     return .stored(sequence: sequence)
   }
@@ -131,17 +144,17 @@ package struct SubjectWriter: Hashable, Sendable {
   private mutating func found(
     _ sequence: UInt64, _ stamp: Stamp?, _ message: Message, at now: Instant
   ) -> Effect? {
-    if sequence > last, stamp?.run == run, stamp?.number == message.number {
-      return stored(sequence)
-    }
-    if sequence > last, stamp?.run != run {
+    if stamp?.run == run, stamp?.number == message.number { return stored(sequence) }
+    if stamp?.run != run, sequence > last || stamp.map({ $0.epoch > epoch }) ?? false {
       phase = .lost(to: stamp)
       return .lost(to: stamp)
     }
     // The last known message is still the last: ours is not stored yet. An older one, ours or not,
-    // is an old view.
-    phase = .doubtful(
-      message, next: sequence == last ? .publish : .ask, at: now + Self.retryTime)
+    // is an old view, or the rest after a loss.
+    shortCount = sequence < last ? shortCount + 1 : 0
+    shortLast = shortCount >= Self.shortReads ? sequence : nil
+    let isThere = sequence == last || shortLast != nil
+    phase = .doubtful(message, next: isThere ? .publish : .ask, at: now + Self.retryTime)
     return nil
   }
 }

@@ -335,7 +335,7 @@ final class Inbox: Sendable {
     switch notice {
     case .writingFailed: isJournalFailing.store(true, ordering: .relaxed)
     case .recovered: isJournalFailing.store(false, ordering: .relaxed)
-    case .leftUnwritten, .compactionFailed, .migrated: break
+    case .leftUnwritten, .compactionFailed, .rewritten, .migrated: break
     }
   }
 

@@ -177,6 +177,10 @@ extension Relay {
         metadata: ["copy of what it was": "\(backup)"])
     case .compactionFailed(let reason):
       logger.warning("the journal could not be made smaller", metadata: ["reason": "\(reason)"])
+    case .rewritten(let stripe):
+      logger.error(
+        "the engine had lost some of a stripe, which was all written again: see its disks",
+        metadata: ["stripe": "\(stripe)"])
     }
   }
 }

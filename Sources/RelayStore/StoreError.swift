@@ -101,6 +101,8 @@ package enum StoreNotice: Hashable, Sendable {
   case leftUnwritten(Int)
   /// The file could not be shrunk; nothing else is wrong.
   case compactionFailed(String)
+  /// In a cluster: the engine had lost some of a stripe, which was all written again.
+  case rewritten(stripe: Int)
   /// An earlier version was migrated; a copy is kept.
   case migrated(backup: String)
 }

@@ -119,6 +119,86 @@ import Testing
     }
   }
 
+  /// Flips a bit in the middle of what a server that does not run has of the stripes.
+  private static func damage(_ server: NATSServer) throws {
+    let file = URL(
+      filePath: server.folder + "/nats/jetstream/$G/streams/pushrelay/msgs/1.blk")
+    var bytes = try Data(contentsOf: file)
+    bytes[bytes.count / 2] ^= 1
+    try bytes.write(to: file)
+  }
+
+  /// A relay that is at work has all of it in memory.
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func whatAnEngineHasLostIsWrittenAgain() async throws {
+    let scratch = try Scratch()
+    let server = try await NATSServer(in: scratch.path)
+    let options = ["--admin", "127.0.0.1:0"]
+    try await server.run { kill in
+      let (_, logs) = try await ClusterRelay.run(["a"], in: scratch.path, on: server, options) {
+        relays in
+        var phones: [(phone: Phone, token: String)] = []
+        for _ in 0..<20 {
+          let phone = try await Phone(on: relays[0].relay)
+          phones.append((phone, try await phone.register()))
+        }
+        try kill()
+        try Self.damage(server)
+        let all = phones
+        try await server.run { [phones = all] _ in
+          // First it has to be sure that no more is there.
+          for (_, token) in phones {
+            try await Self.until { try await relays[0].push(token, "again").status == 200 }
+          }
+          try await Self.until { try await Self.isReady(relays[0]) }
+          try relays[0].send(.kill)
+          _ = try await ClusterRelay.run(["b"], in: scratch.path, on: server, options) { others in
+            try await Self.until { try await Self.isReady(others[0]) }
+            for (phone, token) in phones {
+              var moved = phone
+              moved.relay = others[0].relay
+              #expect(try await moved.report().apps.first?.visible != nil, "\(token)")
+            }
+          }
+        }
+      }
+      #expect(logs.joined().contains("the engine had lost"), "\(logs)")
+    }
+  }
+
+  /// A single server with one flipped bit starts without all that is behind it, and says nothing.
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func whatAnEngineHasLostIsSaid() async throws {
+    let scratch = try Scratch()
+    let server = try await NATSServer(in: scratch.path)
+    let options = ["--admin", "127.0.0.1:0"]
+    try await server.run { _ in
+      _ = try await ClusterRelay.run(["a"], in: scratch.path, on: server, options) { relays in
+        for _ in 0..<20 { _ = try await Phone(on: relays[0].relay).register() }
+        // Its last word is how far its stripes reach.
+        try relays[0].send(.terminate)
+        try await Self.until { (try? await Self.isReady(relays[0])) == nil }
+      }
+    }
+    try Self.damage(server)
+    try await server.run { _ in
+      let (_, logs) = try await ClusterRelay.run(["a"], in: scratch.path, on: server, options) {
+        relays in
+        try await Self.until {
+          try await Self.status(of: relays[0]).stripes.contains { $0.state == "unreadable" }
+        }
+        #expect(try await !Self.isReady(relays[0]))
+        // As the log says, for who has no better files.
+        _ = try await Self.tell(server, "$KV.pushrelay.reach.a", "")
+        try await Self.until { try await Self.isReady(relays[0]) }
+        let states = try await Self.status(of: relays[0]).stripes.map(\.state)
+        #expect(!states.contains("unreadable"), "\(states)")
+      }
+      #expect(logs.joined().contains("it has lost what it had stored: node a knows of"), "\(logs)")
+      #expect(logs.joined().contains("'nats kv del pushrelay reach.a'"), "\(logs)")
+    }
+  }
+
   /// What another version of the relay has made is not used, and not written over.
   @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
   func whatHasAnotherFormIsLeftAsItIs() async throws {

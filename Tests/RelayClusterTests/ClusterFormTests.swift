@@ -175,7 +175,7 @@ import Testing
           case .snapshot(let state, let number, let bytes):
             writer.write(state.snapshot(messageBytes: bytes), of: number)
             writer.handle(.tick, at: Self.time(now), wall: Self.time(now), into: &effects)
-          case .settled, .written, .purge, .subject: break
+          case .settled, .written, .purge, .rewritten, .subject: break
           }
         }
         return forms

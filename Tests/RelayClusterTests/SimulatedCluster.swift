@@ -158,7 +158,7 @@ struct SimulatedCluster {
         .toNode(index, .snapshot(stripe: stripe, number: number, parts)), isWild: isWild,
         mayDrop: false)
     case .purge(let stripe, let sequence): engine.purge(stripe, below: sequence)
-    case .claimed, .lost: break
+    case .claimed, .lost, .rewritten: break
     }
   }
 

@@ -96,7 +96,7 @@ struct SimulatedNode {
     switch effect {
     case .claimed(_, let isOurs): answer = isOurs
     case .lost(let stripe, _): lost.append(stripe)
-    case .publish, .ask, .purge, .snapshot: break
+    case .publish, .ask, .purge, .rewritten, .snapshot: break
     }
   }
 

@@ -107,6 +107,40 @@ import Testing
     #expect(done.snapshotAge > 0 && done.snapshotAge < 0.001 && done.roomUsed == nil)
   }
 
+  /// The engine has lost what it said it had: a snapshot takes its place, due or not.
+  @Test func whatTheEngineHasLostIsWrittenAgain() throws {
+    var scene = Scene()
+    for sequence in 1...3 as ClosedRange<UInt64> {
+      scene.submit(sequence, at: 0)
+      scene.hear(at: 0)
+      try scene.ack(at: 0)
+    }
+    scene.submit(4, at: 10)
+    scene.hear(at: 10)
+    let number = try #require(scene.published.last).head.stamp.number
+    scene.hear(.refused(number: number), at: 11)
+    var now: Int64 = 11
+    for question in 1...SubjectWriter.shortReads {
+      now += 100
+      scene.hear(.found(question: UInt64(question), sequence: 1, nil), at: now)
+      now += 100
+      scene.hear(at: now)
+    }
+    // Behind the first of them, and then all four.
+    scene.sequence = 1
+    try scene.ack(at: now)
+    let snapshot = try #require(scene.published.last)
+    #expect(snapshot.head.kind == .snapshot(part: 0, of: 1))
+    #expect(snapshot.entries.count == 4)
+    #expect(scene.writer.reach?.sequence == 2)
+    try scene.ack(at: now)
+    // One is enough.
+    scene.submit(5, at: now)
+    scene.hear(at: now)
+    try scene.ack(at: now)
+    #expect(try #require(scene.published.last).head.kind == .batch)
+  }
+
   @Test func whatComesWhileABatchIsOnItsWayIsTheNext() throws {
     var scene = Scene()
     scene.submit(1, at: 0)

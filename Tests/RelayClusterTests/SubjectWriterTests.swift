@@ -9,11 +9,12 @@ import Testing
   private let mine = Stamp(node: "a", run: 1, epoch: 4, number: 3)
   private let earlier = Stamp(node: "a", run: 1, epoch: 4, number: 2)
   private let other = Stamp(node: "b", run: 2, epoch: 5, number: 0)
+  private let before = Stamp(node: "c", run: 3, epoch: 3, number: 9)
   private func time(_ milliseconds: Int64) -> Instant { Instant(milliseconds: milliseconds) }
 
   /// One that has published its message behind sequence 10 at 0.
   private func writing() -> SubjectWriter {
-    var writer = SubjectWriter(run: 1, last: 10)
+    var writer = SubjectWriter(run: 1, last: 10, epoch: 4)
     #expect(writer.write(message, at: time(0)) == .publish(message, after: 10))
     return writer
   }
@@ -69,7 +70,7 @@ import Testing
   @Test func anOldViewSaysNothing() {
     var writer = doubtful()
     #expect(writer.handle(.found(question: 0, sequence: 11, mine), at: time(1001)) == nil)
-    for stamp in [earlier, other, nil] {
+    for stamp in [earlier, before, nil] {
       writer = doubtful()
       #expect(writer.handle(.found(question: 1, sequence: 9, stamp), at: time(1001)) == nil)
       #expect(writer.handle(.tick, at: time(1101)) == .ask(question: 2))
@@ -78,8 +79,75 @@ import Testing
 
   @Test func anOwnersFirstMessageComesBehindSomebodyElses() {
     var writer = doubtful()
-    #expect(writer.handle(.found(question: 1, sequence: 10, other), at: time(1001)) == nil)
+    #expect(writer.handle(.found(question: 1, sequence: 10, before), at: time(1001)) == nil)
     #expect(writer.handle(.tick, at: time(1101)) == .publish(message, after: 10))
+  }
+
+  /// Reads that the last message was this one; returns the step after each of so many, and when.
+  private func reads(
+    _ count: Int, _ sequence: UInt64, _ stamp: Stamp?, by writer: inout SubjectWriter
+  ) -> (steps: [SubjectWriter.Effect?], end: Int64) {
+    var steps: [SubjectWriter.Effect?] = []
+    var now: Int64 = 1000
+    for question in 1...count {
+      now += 100
+      let found = SubjectWriter.Event.found(
+        question: UInt64(question), sequence: sequence, stamp)
+      #expect(writer.handle(found, at: time(now)) == nil)
+      now += 100
+      steps.append(writer.handle(.tick, at: time(now)))
+    }
+    return (steps, now)
+  }
+
+  @Test func anEngineThatHasLostMessagesGetsTheNextBehindWhatItHas() {
+    for stamp in [earlier, before, nil] {
+      var writer = doubtful()
+      let (steps, end) = reads(SubjectWriter.shortReads, 7, stamp, by: &writer)
+      let asked = (2...SubjectWriter.shortReads).map { number in
+        SubjectWriter.Effect?.some(.ask(question: UInt64(number)))
+      }
+      #expect(Array(steps.dropLast()) == asked && steps.last == .publish(message, after: 7))
+      #expect(writer.losses == 0)
+      // Its sequences begin again.
+      let stored = SubjectWriter.Event.stored(number: 3, sequence: 8)
+      #expect(writer.handle(stored, at: time(end)) == .stored(sequence: 8))
+      #expect(writer.last == 8 && writer.losses == 1)
+      let next = SubjectWriter.Message(number: 4, bytes: [])
+      #expect(writer.write(next, at: time(end)) == .publish(next, after: 8))
+    }
+  }
+
+  @Test func anEngineThatHasThemAfterAllRefusesAndNothingIsLost() {
+    var writer = doubtful()
+    let count = SubjectWriter.shortReads
+    let (_, end) = reads(count, 7, earlier, by: &writer)
+    #expect(
+      writer.handle(.refused(number: 3), at: time(end)) == .ask(question: UInt64(count) + 1))
+    let found = SubjectWriter.Event.found(question: UInt64(count) + 1, sequence: 10, earlier)
+    #expect(writer.handle(found, at: time(end)) == nil)
+    #expect(writer.handle(.tick, at: time(end + 100)) == .publish(message, after: 10))
+    let stored = SubjectWriter.Event.stored(number: 3, sequence: 11)
+    #expect(writer.handle(stored, at: time(end + 101)) == .stored(sequence: 11))
+    #expect(writer.losses == 0)
+  }
+
+  /// Its answer was lost; the message stands where an older one of ours did.
+  @Test func whatWasStoredAfterALossIsKnownWhereverItIs() {
+    var writer = doubtful()
+    let (_, end) = reads(SubjectWriter.shortReads, 7, earlier, by: &writer)
+    let question = UInt64(SubjectWriter.shortReads) + 1
+    #expect(writer.handle(.tick, at: time(end + 1000)) == .ask(question: question))
+    let found = SubjectWriter.Event.found(question: question, sequence: 8, mine)
+    #expect(writer.handle(found, at: time(end + 1001)) == .stored(sequence: 8))
+    #expect(writer.losses == 1)
+  }
+
+  /// Another node may have claimed the stripe behind what the engine still had.
+  @Test func alsoAfterALossALaterOwnerIsTheOwner() {
+    var writer = doubtful()
+    #expect(
+      writer.handle(.found(question: 1, sequence: 8, other), at: time(1001)) == .lost(to: other))
   }
 
   @Test func aQuestionWithoutAnAnswerIsAskedAgain() {
