@@ -17,11 +17,22 @@ enum ClusterFault: Hashable, Sendable, CustomStringConvertible {
   /// The relay is killed, and starts with a clock that is behind; after a while again with a right
   /// one.
   case relayClockWrong(Int)
+  /// What goes between the relay and the engines is late, and connections break.
+  case relayFarAway(Int)
+  /// SIGKILL, bits of its files flipped and one of them cut short, and a new start.
+  case engineDamaged(Int)
+  /// Its disk takes nothing more; after a while there is room, and it is started again. Only where
+  /// the test may mount.
+  case engineFull(Int)
+  /// It stands still for most of the time, as behind a slow disk.
+  case engineSlow(Int)
 
-  static let kinds: [@Sendable (Int) -> ClusterFault] = [
-    { .relayKilled($0) }, { .engineKilled($0) }, { .relayStopped($0) }, { .relayCutOff($0) },
-    { .messageUnreadable(stripe: $0) }, { .otherForm(stripe: $0) }, { .relayClockWrong($0) },
-  ]
+  static let kinds: [@Sendable (Int) -> ClusterFault] =
+    [
+      { .relayKilled($0) }, { .engineKilled($0) }, { .relayStopped($0) }, { .relayCutOff($0) },
+      { .messageUnreadable(stripe: $0) }, { .otherForm(stripe: $0) }, { .relayClockWrong($0) },
+      { .relayFarAway($0) }, { .engineDamaged($0) }, { .engineSlow($0) },
+    ] + (CrashCluster.mayMount ? [{ .engineFull($0) }] : [])
 
   var description: String {
     switch self {
@@ -34,6 +45,11 @@ enum ClusterFault: Hashable, Sendable, CustomStringConvertible {
     case .otherForm(let stripe): "stripe \(stripe) has a message of another form for a while"
     case .relayClockWrong(let place):
       "relay \(CrashCluster.names[place]) has a clock that is behind for a while"
+    case .relayFarAway(let place):
+      "relay \(CrashCluster.names[place]) is far from the engine for a while"
+    case .engineDamaged(let place): "engine \(place + 1) is killed, and its files are damaged"
+    case .engineFull(let place): "engine \(place + 1) has a full disk for a while"
+    case .engineSlow(let place): "engine \(place + 1) is slow for a while"
     }
   }
 }

@@ -12,6 +12,10 @@ import Testing
 /// ```
 final class CrashCluster: Sendable {
   static let names = ["a", "b", "c"]
+  /// True in a mount namespace of the test's own: each engine's disk has 64 MB, and may be full.
+  static let mayMount = ProcessInfo.processInfo.environment["RELAY_TEST_MAY_MOUNT"] != nil
+
+  private static func store(_ place: Int, _ folder: String) -> String { "\(folder)/n\(place + 1)" }
 
   let folder: String
   private let ports: Ports
@@ -61,6 +65,7 @@ final class CrashCluster: Sendable {
   func run(_ body: () async throws -> Void) async throws {
     do {
       for wire in wires { try await wire.start() }
+      try await mountDisks()
       try await start(engines)
       try await start(relays)
       try await balancer.start()
@@ -126,8 +131,43 @@ final class CrashCluster: Sendable {
         "LD_PRELOAD": library, "CLOCK_OFFSET_SECONDS": "-3",
       ])
       try await kill(relays[place], meanwhile, first: true)
+    case .relayFarAway(let place):
+      try await send(.terminalClosed, .userDefinedTwo, to: wires[place], meanwhile)
+    case .engineDamaged(let place):
+      await engines[place].kill()
+      let damage = try await Program.run(
+        "python3", [Program.client("damage.py"), Self.store(place, folder)]
+      ).checked("damage.py")
+      CrashTests.say("  \(damage.trimmingCharacters(in: .whitespacesAndNewlines))")
+      try await meanwhile()
+      try await engines[place].start()
+    case .engineFull(let place):
+      let file = Self.store(place, folder) + "/full"
+      // It fails when the disk is full.
+      _ = try await Program.run("dd", ["if=/dev/zero", "of=\(file)", "bs=64k"])
+      try await meanwhile()
+      try FileManager.default.removeItem(atPath: file)
+      await engines[place].kill()
+      try await engines[place].start()
+    case .engineSlow(let place): try await brake(engines[place], meanwhile)
     }
     try await revive()
+  }
+
+  /// Lets a program work for a fifth of the time only.
+  private func brake(_ program: ClusterProgram, _ meanwhile: () async throws -> Void) async throws {
+    let brake = Task {
+      while !Task.isCancelled {
+        try program.send(.suspend)
+        try? await Task.sleep(for: .milliseconds(80))
+        try program.send(.resume)
+        try? await Task.sleep(for: .milliseconds(20))
+      }
+    }
+    defer { brake.cancel() }
+    try await meanwhile()
+    brake.cancel()
+    try await brake.value
   }
 
   /// - Parameter first: whether things go on for a while before it is killed.
@@ -175,6 +215,16 @@ final class CrashCluster: Sendable {
     }
   }
 
+  private func mountDisks() async throws {
+    guard Self.mayMount else { return }
+    for place in Self.names.indices {
+      let store = Self.store(place, folder)
+      try FileManager.default.createDirectory(atPath: store, withIntermediateDirectories: true)
+      _ = try await Program.run("mount", ["-t", "tmpfs", "-o", "size=64m", "disk", store])
+        .checked("mount")
+    }
+  }
+
   // MARK: Programs
 
   private static func choosePorts() async -> Ports {
@@ -203,7 +253,7 @@ final class CrashCluster: Sendable {
         routes[place], "--routes", routes.joined(separator: ","),
       ],
       environment: [
-        "NATS_STORE_DIR": "\(folder)/n\(place + 1)", "NATS_MONITOR": "127.0.0.1:0",
+        "NATS_STORE_DIR": store(place, folder), "NATS_MONITOR": "127.0.0.1:0",
       ], ready: "Server is ready")
   }
 

@@ -4,10 +4,12 @@ usage: link.py PORT=HOST:PORT[,HOST:PORT…] …
 
 Listens on each port of loopback and hands its connections to the targets in turn, the next one where
 one refuses. Prints `ready`. SIGUSR1 cuts all of it: nothing goes through, nothing is closed, as when a
-cable is out; SIGUSR2 mends it, and what was sent meanwhile arrives.
+cable is out; SIGHUP makes the way long: all is late, and now and then a connection breaks. SIGUSR2 mends
+it, and what was sent meanwhile arrives.
 """
 
 import asyncio
+import random
 import signal
 import socket
 import sys
@@ -17,11 +19,23 @@ class Wire:
     def __init__(self):
         self.whole = asyncio.Event()
         self.whole.set()
+        self.is_long = False
+
+    def lengthen(self):
+        self.is_long = True
+
+    def mend(self):
+        self.is_long = False
+        self.whole.set()
 
     async def pump(self, reader, writer):
         try:
             while data := await reader.read(1 << 16):
                 await self.whole.wait()
+                if self.is_long:
+                    await asyncio.sleep(random.uniform(0, 0.05))
+                    if random.random() < 1 / 300:
+                        raise OSError("the connection breaks")
                 writer.write(data)
                 await writer.drain()
             await self.whole.wait()
@@ -66,7 +80,8 @@ async def main():
     wire = Wire()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGUSR1, wire.whole.clear)
-    loop.add_signal_handler(signal.SIGUSR2, wire.whole.set)
+    loop.add_signal_handler(signal.SIGHUP, wire.lengthen)
+    loop.add_signal_handler(signal.SIGUSR2, wire.mend)
     for argument in sys.argv[1:]:
         port, targets = argument.split("=", 1)
         take = wire.listener([address(target) for target in targets.split(",")])
