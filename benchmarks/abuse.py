@@ -7,71 +7,21 @@ Starts a relay in the clear and one with TLS. Prints a table in Markdown. Exits 
 
 import json
 import os
-import pathlib
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-clients = pathlib.Path(__file__).resolve().parent.parent / "Tests" / "EndToEndTests" / "clients"
-sys.path.insert(0, str(clients))
-import hostile  # noqa: E402
-import http2  # noqa: E402
+from relay import Relay, TOPIC, answers, clients, percentile
+import hostile
+import http2
 
-TOPIC = "com.example.app"
 RATE, PHONES = 500, 10
 # The bars: times of the p99 alone, bytes of memory on top, descriptors left behind.
 MOST_TIMES, MOST_BYTES = 3, 64 << 20
 # What is below this is the clock of these two processes, not the relay.
 LEAST_MILLISECONDS = 2.0
-
-
-class Relay:
-    def __init__(self, program, folder, core, encrypted):
-        self.program, self.state, self.core = program, folder, core
-        plain = [] if encrypted else ["--plaintext"]
-        self.ca = f"{folder}/ca.pem" if encrypted else None
-        run(program, "key", "new", "--state", folder)
-        self.process = subprocess.Popen(
-            [*core, program, "serve", "--state", folder, "--store", "memory", "--threads", "1", "--provider",
-             "127.0.0.1:0", "--device", "127.0.0.1:0", "--admin", "127.0.0.1:0", *plain],
-            stdout=subprocess.PIPE, stderr=open(f"{folder}/log", "w"), text=True)
-        words = dict(word.split("=", 1) for word in self.process.stdout.readline().split() if "=" in word)
-        self.provider, self.device, self.admin = words["provider"], words["device"], words["admin"]
-        # One for all: each new one on a connection counts (`TooManyProviderTokenUpdates`).
-        self.bearer = run(program, "jwt", "--state", folder).strip()
-
-    def memory(self):
-        with open(f"/proc/{self.process.pid}/status") as status:
-            line = next(line for line in status if line.startswith("VmRSS:"))
-        return int(line.split()[1]) << 10
-
-    def descriptors(self):
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
-
-
-def run(*command):
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-def answers(address, ca, requests):
-    """One after the other; the bodies."""
-    connection = http2.Connection(address, ca)
-    frames, bodies = connection.frames(), []
-    for method, path, fields, body in requests:
-        stream = connection.request(method, path, fields, end=not body)
-        if body:
-            connection.send(stream, body, end=True)
-        whole = b""
-        for kind, flags, at, payload in frames:
-            if at == stream and kind == http2.DATA:
-                whole += payload
-            if at == stream and flags & http2.END_STREAM:
-                break
-        bodies.append(json.loads(whole or b"{}"))
-    connection.socket.close()
-    return bodies
 
 
 class Honest:
@@ -132,11 +82,6 @@ class Honest:
         return percentile(self.answered), percentile(self.delivered), int(seconds * RATE) - len(self.delivered)
 
 
-def percentile(values, share=.99):
-    values = sorted(values)
-    return values[int(len(values) * share)] * 1000 if values else float("inf")
-
-
 def main():
     program, seconds, server_core, load_core, *wanted = sys.argv[1:]
     seconds = float(seconds)
@@ -151,8 +96,7 @@ def main():
             missed = table(relays, seconds, load, wanted)
         finally:
             for relay in relays:
-                relay.process.terminate()
-                relay.process.wait()
+                relay.stop()
     sys.exit(1 if missed else 0)
 
 

@@ -25,7 +25,7 @@ struct LoadCommand: AsyncParsableCommand {
       This program and the relay share the machine's processors: what it measures is both.
       """)
 
-  @Option(help: "Phones that listen.")
+  @Option(help: "Phones that listen, up to 100000.")
   var devices = 100
   @Flag(help: "No phone listens: what is measured is the answers.")
   var away = false
