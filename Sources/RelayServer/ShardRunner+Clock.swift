@@ -12,6 +12,7 @@ extension ShardRunner {
     /// The journal or another shard has not answered.
     var isWaiting: Bool
     var awaited: [DeviceID]
+    var next: (at: Instant, kind: VirtualClock.Kind)?
   }
 
   /// Handles a device's `barrier` line.
@@ -38,7 +39,7 @@ extension ShardRunner {
       // Time brings what a fault holds back.
       isWaiting: !broadcasts.isEmpty || hops?.isBusy == true
         || (!core.shard.isSettled && timers.putOff.next == nil),
-      awaited: timers.followers.awaited + adminPeers.awaited)
+      awaited: timers.followers.awaited + adminPeers.awaited, next: nextMoment)
   }
 
   var nextMoment: (at: Instant, kind: VirtualClock.Kind)? {
