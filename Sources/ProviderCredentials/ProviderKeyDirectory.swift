@@ -88,7 +88,7 @@ package struct ProviderKeyDirectory: Sendable {
 
   /// A key's file as it was before it was read. What it says of one that has not changed since need
   /// not be read again.
-  package struct Source: Equatable, Sendable {
+  package struct Source: Sendable {
     let path: String
     private let file: Stat
     /// False for a file that may be written once more without another time of change: file systems
@@ -103,8 +103,9 @@ package struct ProviderKeyDirectory: Sendable {
       isSettled = Date().timeIntervalSince1970 - changed > 1
     }
 
-    fileprivate func stands(for now: Source) -> Bool {
-      isSettled && path == now.path && file == now.file
+    /// Returns whether the file is still as it was.
+    func stands(for now: Source?) -> Bool {
+      isSettled && path == now?.path && file == now?.file
     }
 
     fileprivate var isOpenToOthers: Bool { file.permissions.rawValue & 0o077 != 0 }

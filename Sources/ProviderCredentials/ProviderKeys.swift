@@ -78,7 +78,7 @@ package struct ProviderKeys: Sendable {
     broken == other.broken
       && keys.elementsEqual(other.keys) { one, other in
         one.entry == other.entry
-          && (one.source != nil && one.source == other.source
+          && (one.source?.stands(for: other.source) == true
             || one.publicKey.pem == other.publicKey.pem)
       }
   }
