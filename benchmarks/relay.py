@@ -106,12 +106,13 @@ class Relay:
 
 
 class Client(http2.Connection):
-    """Without TLS. Answers are taken as they come, on a thread of their own."""
+    """Answers are taken as they come, on a thread of their own."""
 
-    def __init__(self, address, first=1):
-        super().__init__(address)
+    def __init__(self, address, first=1, ca=None):
+        super().__init__(address, ca)
         self.socket.settimeout(None)
-        self.reader = self.socket.makefile("rb", 65_536)
+        # Of what is encrypted one thread reads or writes at a time, which the connection sees to.
+        self.reader = None if ca else self.socket.makefile("rb", 65_536)
         self.next_stream = first
         self.news = threading.Condition()
         self.statuses, self.bodies, self.answers = {}, collections.defaultdict(bytes), {}
@@ -121,6 +122,8 @@ class Client(http2.Connection):
         threading.Thread(target=self._read, daemon=True).start()
 
     def _exactly(self, count):
+        if self.reader is None:
+            return super()._exactly(count)
         data = self.reader.read(count)
         return data if len(data) == count else None
 
