@@ -54,14 +54,6 @@ final class ConnectionHandler: SocketHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// Of a TLS connection that opens.
-  private enum Handshake {
-    case expected
-    /// With its first bytes.
-    case waits(ByteBuffer)
-    case begun
-  }
-
   enum Role {
     case provider(ProviderBox)
     case device(DeviceConnection)
@@ -74,7 +66,7 @@ final class ConnectionHandler: SocketHandler {
   private var isDirty = false
   private(set) var role: Role
   private var phase: ConnectionPhase
-  private var handshake = Handshake.expected
+  private var handshake = HandshakeTurn.expected
   /// Since when it is open without the peer's preface and SETTINGS; nil once they are there.
   private var silentSince: Instant?
   var context: ChannelHandlerContext?
@@ -123,32 +115,13 @@ final class ConnectionHandler: SocketHandler {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     guard isUsable, muting?.input != .lost else { return }
     let bytes = unwrapInboundIn(data)
-    if !waitsForTurn(bytes) { receive(bytes) }
+    if case .opening = phase, handshake.keeps(bytes, of: number, on: runner) { return }
+    receive(bytes)
   }
 
-  /// Handshakes are the dearest thing that strangers can ask for. A few begin in each turn of the
-  /// loop, the others wait, in order: so those begun are finished before their clients give up, and
-  /// those who are known are served meanwhile.
-  private func waitsForTurn(_ bytes: ByteBuffer) -> Bool {
-    guard case .opening = phase else { return false }
-    switch handshake {
-    case .begun: return false
-    case .expected where runner.mayShakeHands(self):
-      handshake = .begun
-      return false
-    case .expected: handshake = .waits(bytes)
-    case .waits(var hello):
-      hello.writeImmutableBuffer(bytes)
-      handshake = .waits(hello)
-    }
-    return true
-  }
-
-  /// A handshake that waited begins; false when its client has gone.
   func handshakeCame() -> Bool {
-    guard case .opening = phase, case .waits(let hello) = handshake else { return false }
+    guard case .opening = phase, let hello = handshake.come() else { return false }
     phase = .opening(since: RelayClock.steady)
-    handshake = .begun
     beginTurn()
     receive(hello)
     runner.finishBatch()
@@ -192,11 +165,7 @@ final class ConnectionHandler: SocketHandler {
 
   /// False for a peer that does not read its answers, wastes our time, or has to wait.
   private var isInputWanted: Bool {
-    stalledSince == nil && !isPaused && muting?.input != .leftInSocket && !waitsForHandshake
-  }
-
-  private var waitsForHandshake: Bool {
-    if case .waits = handshake { true } else { false }
+    stalledSince == nil && !isPaused && muting?.input != .leftInSocket && !handshake.isAwaited
   }
 
   /// Reads on, or lets unread input wait until all other connections had their turn.
@@ -322,7 +291,7 @@ final class ConnectionHandler: SocketHandler {
 
   /// Ends unfinished handshakes and requests, and idle connections.
   func sweep(at now: Instant) {
-    if !waitsForHandshake, phase.isOver(at: now, runner) { return abort() }
+    if !handshake.isAwaited, phase.isOver(at: now, runner) { return abort() }
     if let silentSince, muting == nil, now - silentSince > runner.settings.handshakeTimeout {
       return abort()
     }

@@ -60,6 +60,11 @@ struct ConnectionTable {
     proxied[number] = nil
   }
 
+  /// A handshake that waited begins; false when its client has gone.
+  func handshakeCame(_ number: ConnectionNumber) -> Bool {
+    http2[number]?.handshakeCame() ?? binary[number]?.handshakeCame() ?? false
+  }
+
   subscript(number: ConnectionNumber) -> ConnectionHandler? { http2[number] }
 }
 

@@ -282,11 +282,10 @@ final class ShardRunner {
     }
   }
 
-  /// Whether the connection's handshake may begin now; otherwise its turn comes
-  /// (`ConnectionHandler.handshakeCame`).
-  func mayShakeHands(_ connection: ConnectionHandler) -> Bool {
+  /// Whether the connection's handshake may begin now; otherwise its turn comes (`handshakeCame`).
+  func mayShakeHands(_ number: ConnectionNumber?) -> Bool {
     if connections.handshakesBegun == 0 { scheduleHandshakes() }
-    if connections.handshakesBegun >= Limits.turnHandshakes, let number = connection.number {
+    if connections.handshakesBegun >= Limits.turnHandshakes, let number {
       connections.awaitingHandshakes.append(number)
       return false
     }
@@ -304,7 +303,7 @@ final class ShardRunner {
     while connections.handshakesBegun < Limits.turnHandshakes,
       let number = connections.awaitingHandshakes.popFirst()
     {
-      if connections[number]?.handshakeCame() == true { connections.handshakesBegun += 1 }
+      if connections.handshakeCame(number) { connections.handshakesBegun += 1 }
     }
     if connections.handshakesBegun > 0 { scheduleHandshakes() }
   }

@@ -6,18 +6,20 @@ import ProviderCredentials
 import RelayCore
 import RelayFaults
 import RelaySetup
+import TLS
 import Testing
 
 @testable import RelayServer
 
-/// A client of the binary provider API without TLS: its end of a connection.
+/// A client of the binary provider API, without TLS unless there is a context: its end of a
+/// connection.
 private final class BinaryPeer {
   let channel: EmbeddedChannel
 
-  init(_ scene: ConnectionScene, isFeedback: Bool = false) throws {
+  init(_ scene: ConnectionScene, _ context: TLSContext? = nil, isFeedback: Bool = false) throws {
     channel = EmbeddedChannel(loop: scene.loop)
     try channel.pipeline.syncOperations.addHandler(
-      BinaryConnectionHandler(runner: scene.runner, context: nil, isFeedback: isFeedback))
+      BinaryConnectionHandler(runner: scene.runner, context: context, isFeedback: isFeedback))
     channel.connect(to: try SocketAddress(ipAddress: "127.0.0.1", port: 1), promise: nil)
   }
 
@@ -169,6 +171,31 @@ private final class BinaryPeer {
     #expect(try peer.send(Self.frame(7, token) + [1]) == [])
     scene.sweep()
     #expect(try peer.said() == [8, 10, 0, 0, 0, 7])
+  }
+
+  /// As on the other listeners: of a crowd a few begin at a time, in order, and the time of a
+  /// handshake does not pass before its turn.
+  @Test func handshakesHaveTheirTurns() throws {
+    let scene = ConnectionScene { $0.handshakeTimeout = .milliseconds(-1) }
+    let (identity, limit) = (try SceneIdentity.shared.get(), Limits.turnHandshakes)
+    var client = try TLSSession(
+      client: .client(
+        trust: .authorities(pem: identity.authority), identity: nil, applicationProtocols: ["h2"]),
+      serverName: "localhost")
+    var hello = ByteBuffer()
+    try client.start(output: &hello)
+    let crowd = try (0...2 * limit).map { _ in try BinaryPeer(scene, identity.server) }
+    let begun = try crowd.map { try !$0.send(Array(hello.readableBytesView)).isEmpty }
+    #expect(begun == crowd.indices.map { $0 < limit })
+    #expect(crowd.map(\.isRead) == begun)
+    scene.sweep()
+    #expect(crowd.map(\.channel.isActive) == begun.map { !$0 })
+    for isLast in [false, true] {
+      scene.loop.advanceTime(by: .microseconds(50))
+      let next = try crowd[limit...].map { try !$0.said().isEmpty }
+      #expect(next == (0...limit).map { ($0 == limit) == isLast })
+    }
+    #expect(crowd.last?.isRead == true)
   }
 
   @Test func aDrainSaysUpToWhereAllWasAccepted() throws {

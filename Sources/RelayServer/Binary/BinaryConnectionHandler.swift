@@ -26,6 +26,7 @@ final class BinaryConnectionHandler: SocketHandler {
   private let isSecure: Bool
   private(set) var role: Role
   private var phase = ConnectionPhase.opening(since: RelayClock.steady)
+  private var handshake = HandshakeTurn.expected
   var context: ChannelHandlerContext?
   /// Since when the peer reads nothing; nil while it reads.
   private var stalledSince: Instant?
@@ -50,12 +51,30 @@ final class BinaryConnectionHandler: SocketHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    var input = unwrapInboundIn(data)
+    let input = unwrapInboundIn(data)
     runner.clock.beginBatch(at: runner.now)
-    guard isSecure else {
+    if !isSecure {
       receive(input)
-      return runner.finishBatch()
+    } else if case .opening = phase, handshake.keeps(input, of: number, on: runner) {
+      read(ifWanted: wantsBytes)
+    } else {
+      receiveRecords(input)
     }
+    runner.finishBatch()
+  }
+
+  func handshakeCame() -> Bool {
+    guard case .opening = phase, let hello = handshake.come() else { return false }
+    phase = .opening(since: RelayClock.steady)
+    runner.clock.beginBatch(at: runner.now)
+    receiveRecords(hello)
+    read(ifWanted: wantsBytes)
+    runner.finishBatch()
+    return true
+  }
+
+  private func receiveRecords(_ bytes: ByteBuffer) {
+    var input = bytes
     var output = ByteBuffer()
     var plaintext = ByteBuffer()
     do throws(TLSError) {
@@ -65,11 +84,10 @@ final class BinaryConnectionHandler: SocketHandler {
         "connection failed", metadata: ["peer": "\(remoteAddress)", "error": "\(error)"])
       return endSocket(saying: output)
     }
-    if output.readableBytes > 0 { context.writeAndFlush(wrapOutboundOut(output), promise: nil) }
+    if output.readableBytes > 0 { context?.writeAndFlush(wrapOutboundOut(output), promise: nil) }
     if tls?.phase != .handshaking { opened() }
     receive(plaintext)
     if tls?.phase == .peerClosed { peerClosed() }
-    runner.finishBatch()
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -113,7 +131,7 @@ final class BinaryConnectionHandler: SocketHandler {
 
   /// Ends unfinished handshakes and frames, and idle connections.
   func sweep(at now: Instant) {
-    if phase.isOver(at: now, runner) { return abort() }
+    if !handshake.isAwaited, phase.isOver(at: now, runner) { return abort() }
     if let stalledSince, now - stalledSince > Limits.stalled { return abort() }
     guard case .open = phase else { return }
     switch role {
@@ -174,6 +192,7 @@ final class BinaryConnectionHandler: SocketHandler {
   }
 
   private var wantsBytes: Bool {
+    guard !handshake.isAwaited else { return false }
     guard case .pushes(let pushes) = role, case .open = phase else { return true }
     return pushes.wantsBytes
   }
