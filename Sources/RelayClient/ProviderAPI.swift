@@ -19,7 +19,7 @@ package struct PushRequest: Equatable, Sendable {
     self.payload = payload
   }
 
-  var headers: [(name: String, value: String)] {
+  func head(_ providerToken: String?) -> RequestHead {
     var headers: [(name: String, value: String)] = []
     if let topic { headers.append(("apns-topic", topic)) }
     if let pushType { headers.append(("apns-push-type", pushType)) }
@@ -27,7 +27,8 @@ package struct PushRequest: Equatable, Sendable {
     if let expirationSeconds { headers.append(("apns-expiration", String(expirationSeconds))) }
     if let collapseID { headers.append(("apns-collapse-id", collapseID)) }
     if let id { headers.append(("apns-id", id)) }
-    return headers
+    if let providerToken { headers.append(("authorization", "bearer \(providerToken)")) }
+    return RequestHead(method: "POST", path: "/3/device/\(token)", headers: headers)
   }
 }
 
@@ -59,11 +60,18 @@ extension RelayClient {
   package func push(
     _ push: PushRequest, providerToken: String?
   ) async throws(ClientError) -> PushAnswer {
-    var headers = push.headers
-    if let providerToken { headers.append(("authorization", "bearer \(providerToken)")) }
+    let head = push.head(providerToken)
     return PushAnswer(
       try await request(
-        method: "POST", path: "/3/device/\(push.token)", headers: headers, body: push.payload))
+        method: head.method, path: head.path, headers: head.headers, body: push.payload))
+  }
+
+  /// The same without a task: `onAnswer` is called on the connection's loop, once.
+  func push(
+    _ push: PushRequest, providerToken: String?,
+    onAnswer: @escaping @Sendable (Result<PushAnswer, ClientError>) -> Void
+  ) {
+    request(push.head(providerToken), body: push.payload) { onAnswer($0.map { PushAnswer($0) }) }
   }
 
   /// The life of a notification, by `apns-unique-id` or `apns-id`: 200 with a `NotificationLife`,

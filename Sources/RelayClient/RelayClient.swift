@@ -19,11 +19,15 @@ package final class RelayClient: Sendable {
 
   /// `HOST:PORT` of the server.
   package let address: String
+  let eventLoop: any EventLoop
   private let inbox: ClientInbox
   private let options: ClientOptions
 
-  private init(address: String, inbox: ClientInbox, options: ClientOptions) {
+  private init(
+    address: String, eventLoop: any EventLoop, inbox: ClientInbox, options: ClientOptions
+  ) {
     self.address = address
+    self.eventLoop = eventLoop
     self.inbox = inbox
     self.options = options
   }
@@ -59,7 +63,8 @@ package final class RelayClient: Sendable {
     } catch {
       throw .cannotConnect(address: address, problem: ConnectErrorText.text(error))
     }
-    let client = RelayClient(address: address, inbox: inbox, options: options)
+    let client = RelayClient(
+      address: address, eventLoop: ready.eventLoop, inbox: inbox, options: options)
     do {
       try await withTaskCancellationHandler {
         try await ready.get()
@@ -89,6 +94,15 @@ package final class RelayClient: Sendable {
       }
       await box.waitForEnd()
     }
+  }
+
+  /// Makes a request without a task: `onAnswer` is called on the connection's loop, once.
+  func request(
+    _ head: RequestHead, body: [UInt8],
+    onAnswer: @escaping @Sendable (Result<ClientResponse, ClientError>) -> Void
+  ) {
+    let box = StreamBox(readLimitBytes: options.maximumResponseBytes, onAnswer: onAnswer)
+    inbox.send(.open(head, body: body, box))
   }
 
   /// Opens a stream in both directions and waits for the answer's head, whatever its status.

@@ -25,12 +25,18 @@ final class StreamBox: Sendable {
   }
 
   private let state = Mutex(State())
+  /// Called on the event loop with the whole answer, for a request that no task waits for.
+  private let onAnswer: (@Sendable (Result<ClientResponse, ClientError>) -> Void)?
   let readLimitBytes: Int
   /// Written bytes until `write` waits; below what a session queues.
   static let writeLimitBytes = 262_144
 
-  init(readLimitBytes: Int) {
+  init(
+    readLimitBytes: Int,
+    onAnswer: (@Sendable (Result<ClientResponse, ClientError>) -> Void)? = nil
+  ) {
     self.readLimitBytes = readLimitBytes
+    self.onAnswer = onAnswer
   }
 
   /// Changes the state and wakes all waiting tasks.
@@ -67,6 +73,7 @@ final class StreamBox: Sendable {
       state.head = .success(head)
       if isWhole { state.ending = .success(()) }
     }
+    if isWhole, let onAnswer, let answer { onAnswer(answer) }
   }
 
   /// Adds bytes; true when there are more than the limit.
@@ -81,8 +88,9 @@ final class StreamBox: Sendable {
 
   /// Ends the response; what was received stays readable.
   func ended(_ ending: Result<Void, ClientError>) {
-    update { state in
-      if state.ending == nil { state.ending = ending }
+    let isFirst = update { state in
+      let isFirst = state.ending == nil
+      if isFirst { state.ending = ending }
       if state.head == nil {
         state.head =
           switch ending {
@@ -91,7 +99,9 @@ final class StreamBox: Sendable {
           }
       }
       if case .failure = ending { state.canWrite = false }
+      return isFirst
     }
+    if isFirst, let onAnswer, let answer { onAnswer(answer) }
   }
 
   func closed() { update { $0.canWrite = false } }

@@ -179,24 +179,23 @@ struct LoadCommand: AsyncParsableCommand {
     since start: ContinuousClock.Instant, _ begin: ContinuousClock.Instant, _ tally: LoadTally
   ) async throws {
     let count = Int(rate * seconds)
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      var open = 0
-      for index in stride(from: number, to: count, by: providers) {
-        let due = begin + .seconds(Double(index) / rate)
-        if due > ContinuousClock.now { try await Task.sleep(until: due, clock: .continuous) }
-        if open >= Self.openStreams {
-          try await group.next()
-          open -= 1
-        }
-        open += 1
-        let request = request(index, to: roster.members[index % devices].token, at: due - start)
-        group.addTask {
-          let answer = try await client.push(request, providerToken: token)
-          await tally.answered(answer, isSilent: isSilent(index), after: ContinuousClock.now - due)
-        }
-      }
-      try await group.waitForAll()
+    // Every so many of all, from its number on.
+    let own = max(0, (count - number + providers - 1) / providers)
+    @Sendable func index(_ own: Int) -> Int { number + own * providers }
+    @Sendable func due(_ index: Int) -> ContinuousClock.Instant {
+      begin + .seconds(Double(index) / rate)
     }
+    let plan = PushPlan(
+      count: own, openLimit: Self.openStreams, due: { due(index($0)) },
+      request: { own in
+        let index = index(own)
+        return request(index, to: roster.members[index % devices].token, at: due(index) - start)
+      },
+      onAnswer: { own, answer, moment in
+        let index = index(own)
+        tally.answered(answer, isSilent: isSilent(index), after: moment - due(index))
+      })
+    try await client.push(plan, providerToken: token)
     await client.close()
   }
 

@@ -1,13 +1,19 @@
 import Histogram
 import RelayClient
+import Synchronization
 
 actor LoadTally {
+  /// What providers' connections hear, on their loops.
+  private struct Answers {
+    var counts: [String: Int] = [:]
+    var acceptedVisible = 0
+    /// In microseconds, up to an hour.
+    var lengths = LoadTally.histogram()
+  }
+
   private(set) var listening = 0
-  private var answers: [String: Int] = [:]
-  private var acceptedVisible = 0
+  private nonisolated let answers = Mutex(Answers())
   private var deliveredCount = 0
-  /// In microseconds, up to an hour.
-  private var answering = LoadTally.histogram()
   private var delivering = LoadTally.histogram()
 
   private var broadcasting = LoadTally.histogram()
@@ -22,11 +28,13 @@ actor LoadTally {
 
   func listens() { listening += 1 }
 
-  func answered(_ answer: PushAnswer, isSilent: Bool, after length: Duration) {
+  nonisolated func answered(_ answer: PushAnswer, isSilent: Bool, after length: Duration) {
     let word = answer.reason.map { "\(answer.status) \($0)" } ?? "\(answer.status)"
-    answers[word, default: 0] += 1
-    if answer.status == 200, !isSilent { acceptedVisible += 1 }
-    Self.record(Int(length / .microseconds(1)), in: &answering)
+    answers.withLock { answers in
+      answers.counts[word, default: 0] += 1
+      if answer.status == 200, !isSilent { answers.acceptedVisible += 1 }
+      Self.record(Int(length / .microseconds(1)), in: &answers.lengths)
+    }
   }
 
   func delivered(_ delays: [Int]) {
@@ -36,7 +44,9 @@ actor LoadTally {
 
   /// A broadcast was answered; if it was accepted, so many phones will get it.
   func broadcast(status: Int, to devices: Int) {
-    guard status == 200 else { return answers["broadcast \(status)", default: 0] += 1 }
+    guard status == 200 else {
+      return answers.withLock { $0.counts["broadcast \(status)", default: 0] += 1 }
+    }
     broadcastsAccepted += 1
     broadcastsDue += devices
   }
@@ -48,7 +58,8 @@ actor LoadTally {
 
   /// Throttled pushes may take an hour.
   var isWaiting: Bool {
-    deliveredCount < acceptedVisible || broadcasting.totalCount < UInt64(broadcastsDue)
+    deliveredCount < answers.withLock { $0.acceptedVisible }
+      || broadcasting.totalCount < UInt64(broadcastsDue)
   }
 
   private static func record(
@@ -59,16 +70,19 @@ actor LoadTally {
   }
 
   func report(_ seconds: Double, devices: Int, rate: Double) -> LoadReport {
-    LoadReport(
+    let answers = answers.withLock { $0 }
+    return LoadReport(
       devices: devices, wantedPerSecond: rate,
-      pushesPerSecond: Double(answering.totalCount) / max(seconds, 0.001), answers: answers,
+      pushesPerSecond: Double(answers.lengths.totalCount) / max(seconds, 0.001),
+      answers: answers.counts,
       delivered: deliveredCount,
       broadcasts: broadcastsAccepted == 0
         ? nil
         : LoadReport.Broadcasts(
           accepted: broadcastsAccepted, due: broadcastsDue,
           delivered: Int(broadcasting.totalCount), lastMicroseconds: lasts.values.sorted()),
-      broadcastMicroseconds: Self.times(broadcasting), answerMicroseconds: Self.times(answering),
+      broadcastMicroseconds: Self.times(broadcasting),
+      answerMicroseconds: Self.times(answers.lengths),
       deliveryMicroseconds: Self.times(delivering))
   }
 
