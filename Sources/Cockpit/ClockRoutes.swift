@@ -10,11 +10,13 @@ struct ClockRoutes {
     router.get("/v1/clock") { _, _ in try Response(json: await status()) }
     router.post("/v1/clock/advance") { request, _ in
       let wish = try AdvanceWish(try await request.bytes())
-      return try Response(json: try await clock().advance(wish.goal, from: wish.from))
+      let clock = try clock()
+      try wish.check(at: clock.now)
+      return try Response(json: try await clock.advance(wish.goal, from: wish.from))
     }
     router.patch("/v1/clock") { request, _ in
       let wish = try RateWish(try await request.bytes())
-      await (try clock()).setRate(wish.rate)
+      try await (try clock()).setRate(wish.rate)
       return try Response(json: await status())
     }
     router.get("/v1/checkpoints") { _, _ in
@@ -64,6 +66,10 @@ extension Refusal {
     case .moved(let now):
       self = .conflict(
         "ClockMoved", "somebody else has moved the clock: it is \(now.milliseconds) now")
+    case .stopped(let now):
+      self = .conflict(
+        "ClockStopped",
+        "the clock was told to stand, or the relay ends: it is \(now.milliseconds) now")
     case .notSettled(let now, let waitingFor):
       self = .conflict(
         "NotSettled", "the clock stands at \(now.milliseconds): what happens then has no end",
@@ -94,6 +100,21 @@ struct AdvanceWish: Equatable, Sendable {
 }
 
 extension AdvanceWish {
+  /// As long as a scenario may be; what is beyond is mostly a mistake in the unit.
+  static let longest = Interval.hours(400 * 24)
+
+  func check(at now: Instant) throws(Refusal) {
+    let (length, field) =
+      switch goal {
+      case .by(let length): (length, "by")
+      case .to(let moment): (moment - now, "to")
+      case .next: (Interval(milliseconds: 0), "next")
+      }
+    guard length <= Self.longest else {
+      throw .body("the clock moves 400 days at once at most", field: field)
+    }
+  }
+
   init(_ bytes: [UInt8]) throws {
     let object = try JSONMembers(bytes, known: ["by", "to", "next", "from"])
     from = try object.integer("from").map { Instant(milliseconds: $0) }

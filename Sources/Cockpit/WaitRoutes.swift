@@ -4,6 +4,7 @@ import Primitives
 import RelayCore
 import RelayRequests
 import RelayServer
+import ServiceLifecycle
 
 /// Waits until something has happened, and says why not.
 ///
@@ -17,7 +18,10 @@ struct WaitRoutes {
 
   func add(to router: Router<AdminContext>) {
     router.post("/v1/wait") { request, _ in
-      try await request.whileConnected { bytes in try await answer(try WaitWish(bytes)) }
+      try await request.whileConnected { bytes in
+        let wish = try WaitWish(bytes)
+        return try await cancelWhenGracefulShutdown { try await answer(wish) }
+      }
     }
     router.get("/v1/wait/:id") { request, context in
       guard let id = context.parameters.get("id").flatMap({ UniqueID($0) }) else {
@@ -27,7 +31,9 @@ struct WaitRoutes {
       var wish = WaitWish(what: .delivered, push: id)
       if let text = request.parameter("timeout") { wish.timeout = try WaitWish.timeout(text) }
       let wanted = wish
-      return try await request.whileConnected { _ in try await answer(wanted) }
+      return try await request.whileConnected { _ in
+        try await cancelWhenGracefulShutdown { try await answer(wanted) }
+      }
     }
   }
 
@@ -67,10 +73,12 @@ struct WaitRoutes {
     var position = await feed.position
     let start = relay.now
     let limit = wish.within.map { start + $0 }
-    if wish.advances, let answer = try await advance(wish, from: start, to: limit ?? start) {
+    let deadline = ContinuousClock.now + .milliseconds(wish.timeout.milliseconds)
+    if wish.advances,
+      let answer = try await advance(wish, from: start, to: limit ?? start, until: deadline)
+    {
       return answer
     }
-    let deadline = ContinuousClock.now + .milliseconds(wish.timeout.milliseconds)
     let timer = Task {
       try await Task.sleep(until: deadline, clock: .continuous)
       await feed.forget(id)
@@ -90,10 +98,7 @@ struct WaitRoutes {
     let pulse = wish.what == .refused ? await pulse(feed, id) : nil
     defer { pulse?.cancel() }
     for await _ in signals {
-      guard relay.rewindCount == rewindCount else {
-        throw Refusal.conflict(
-          "Reset", "the relay was taken back to a checkpoint meanwhile; wait again")
-      }
+      try goesOn(since: rewindCount)
       let page = await feed.read(since: position, limit: Limits.feedEvents)
       position = page.next
       let isBehind = page.dropped > 0
@@ -106,7 +111,20 @@ struct WaitRoutes {
       }
       if let limit, !wish.advances, relay.now >= limit { break }
     }
+    try goesOn(since: rewindCount)
     return try await over(finding, wish, since: start)
+  }
+
+  /// Throws when the client has gone, the relay ends, or went back to a checkpoint.
+  private func goesOn(since rewindCount: UInt32) throws {
+    guard relay.rewindCount == rewindCount else {
+      throw Refusal.conflict(
+        "Reset", "the relay was taken back to a checkpoint meanwhile; wait again")
+    }
+    guard !Task.isShuttingDownGracefully else {
+      throw Refusal(503, "ShuttingDown", "the relay ends; wait again when it is back")
+    }
+    try Task.checkCancellation()
   }
 
   private func pulse(_ feed: EventFeed, _ id: Int) async -> Task<Void, any Error> {
@@ -120,24 +138,28 @@ struct WaitRoutes {
 
   /// Advances the clock event by event until the wait is met or the time is over. nil when a phone
   /// that is not on this clock has yet to acknowledge a push: that takes the machine's time.
-  private func advance(_ wish: WaitWish, from start: Instant, to end: Instant) async throws
-    -> WaitAnswer?
-  {
+  private func advance(
+    _ wish: WaitWish, from start: Instant, to end: Instant,
+    until deadline: ContinuousClock.Instant
+  ) async throws -> WaitAnswer? {
     guard let clock = relay.virtualClock else {
       throw Refusal.conflict(
         "ClockNotVirtual", "advance needs a clock that moves when told: serve --clock virtual")
     }
+    let rewindCount = relay.rewindCount
     do {
       try await clock.settled()
       while true {
+        try goesOn(since: rewindCount)
         let finding = try await look(wish)
         guard wish.push == nil || finding.isKnown else {
           throw Refusal.missing("UnknownNotification", "no such notification in the relay's log")
         }
         if let met = met(finding, wish, since: start) { return met }
         if finding.isHopeless { return try await over(finding, wish, since: start) }
+        if ContinuousClock.now >= deadline { return try await over(finding, wish, since: start) }
         guard let next = await clock.next(), next.at <= end, clock.now < end else {
-          if clock.now < end { _ = try await clock.advance(.to(end)) }
+          if clock.now < end { try await reach(end, by: clock) }
           let last = try await look(wish)
           if let met = met(last, wish, since: start) { return met }
           let isUnacknowledged = last.lives.contains { life in
@@ -150,6 +172,15 @@ struct WaitRoutes {
       }
     } catch let error as VirtualClock.ClockError {
       throw Refusal(error)
+    }
+  }
+
+  private func reach(_ end: Instant, by clock: VirtualClock) async throws {
+    do throws(VirtualClock.ClockError) {
+      _ = try await clock.advance(.to(end))
+    } catch {
+      // Somebody else has moved the clock beyond.
+      guard case .backwards = error else { throw error }
     }
   }
 
@@ -344,156 +375,4 @@ actor WaitCount {
   }
 
   func end() { count -= 1 }
-}
-
-/// The body of `POST /v1/wait`:
-/// `{"expect":{"what":"delivered","push":"…"},"within":"1h","advance":true,"timeout":"10s"}`.
-package struct WaitWish {
-  /// The awaited event, in the words of the log and of scenarios.
-  enum What: String, CaseIterable {
-    case received, restored, sent, stored, held, delivered, discarded, replaced, expired, outcome
-    /// A provider's request that did not become a push.
-    case refused
-    case connected, disconnected, registered
-
-    /// True if it is a state of a device, not of a push.
-    var isOfDevice: Bool { self == .connected || self == .disconnected || self == .registered }
-  }
-
-  /// All awaitable events, for people.
-  package static var words: String { What.allCases.map(\.rawValue).joined(separator: ", ") }
-
-  var what: What
-  var push: UniqueID?
-  var filter = Relay.LifeFilter()
-  /// Conditions on the push's request.
-  var match: RequestMatch?
-  var via: String?
-  var count = 1
-  var never = false
-  var within: Interval?
-  var advances = false
-  var timeout = Interval.seconds(10)
-
-  init(what: What, push: UniqueID?) {
-    self.what = what
-    self.push = push
-  }
-
-  init(_ bytes: [UInt8]) throws {
-    let outer = try JSONMembers(bytes, known: ["expect", "within", "advance", "timeout"])
-    let known: Set<String> = [
-      "what", "push", "device", "topic", "kind", "via", "match", "count", "never",
-    ]
-    guard let inner = try outer.object("expect", known: known) else {
-      throw Refusal.body(#"expect says what to wait for: {"what":"delivered"}"#, field: "expect")
-    }
-    let what: What = try Refusal.read(inner.text("what"), "expect.what", oneOf: \.rawValue)
-    let push = try Refusal.read(
-      inner.text("push"), "expect.push", "is an apns-id or apns-unique-id"
-    ) { UniqueID($0) }
-    self.init(what: what, push: push)
-    filter.device = try Refusal.device(inner.text("device"), "expect.device")
-    filter.topic = try inner.text("topic")
-    filter.kind = try Refusal.kind(inner.text("kind"), "expect.kind")
-    via = try inner.text("via")
-    if via != nil { let _: Via = try Refusal.read(via, "expect.via", oneOf: \.name) }
-    guard via == nil || what == .sent else {
-      throw Refusal.body("via goes with sent: no other step has one", field: "expect.via")
-    }
-    match = try inner.object("match", known: Self.matchNames).map { try Self.match($0) }
-    if what != .refused, match?.reason != nil || match?.status.map({ $0 != 200 }) == true {
-      throw Refusal.body(
-        "a push that is refused is never \(what.rawValue): wait for refused", field: "expect.match")
-    }
-    guard match == nil || !what.isOfDevice else {
-      throw Refusal.body("match goes with what happens to pushes", field: "expect.match")
-    }
-    guard !what.isOfDevice || filter.device != nil else {
-      throw Refusal.body("\(what.rawValue) needs the id of a device", field: "expect.device")
-    }
-    if let number = try inner.integer("count") {
-      guard (1...1000).contains(number) else {
-        throw Refusal.body("count is a whole number from 1 to 1000", field: "expect.count")
-      }
-      count = Int(number)
-    }
-    never = try inner.flag("never") ?? false
-    advances = try outer.flag("advance") ?? false
-    within = try Refusal.read(
-      outer.text("within"), "within", "is a length of time such as 1h30m"
-    ) { Interval($0) }
-    if let text = try outer.text("timeout") { timeout = try Self.timeout(text) }
-    guard !advances || within != nil else {
-      throw Refusal.body("advance needs within: how far the clock may be moved", field: "within")
-    }
-  }
-
-  private static let matchNames: Set<String> = [
-    "topic", "token", "pushType", "status", "reason", "headers", "payload",
-  ]
-
-  /// `{"topic":…,"headers":{"apns-priority":"5"},"payload":{"aps.badge":3}}`, where the payload may
-  /// be conditions as of queries, too: `["aps.badge=3","aps.alert.title~hello"]`.
-  private static func match(_ members: JSONMembers) throws -> RequestMatch {
-    var match = RequestMatch()
-    match.topic = try members.text("topic")
-    match.tokens = try Refusal.token(members.text("token"), "expect.match.token").map { [$0] }
-    match.pushType = try members.text("pushType")
-    match.status = try members.integer("status").map { Int($0) }
-    match.reason = try members.text("reason")
-    match.headers = try members.members(of: "headers").map { name, value in
-      // A number is written as in the header.
-      (name.lowercased(), value.text ?? String(decoding: value.source, as: UTF8.self))
-    }
-    guard case .list(let texts)? = members.value("payload")?.value else {
-      match.payload = try members.members(of: "payload").map { path, value in
-        PayloadCondition(PayloadPath(path), .equals(value))
-      }
-      return match
-    }
-    match.payload = try texts.map { text in
-      guard let text = text.text, !text.isEmpty else {
-        throw Refusal.body(
-          "in a list each condition is a text such as aps.badge=3", field: "expect.match.payload")
-      }
-      return PayloadCondition(text)
-    }
-    return match
-  }
-
-  static func timeout(_ text: String) throws(Refusal) -> Interval {
-    guard let timeout = Interval(text), timeout <= .minutes(10) else {
-      throw .body("timeout is a length of the machine's time, at most 10m", field: "timeout")
-    }
-    return timeout
-  }
-
-  /// Returns whether an item may meet this wait, so that it must look again.
-  ///
-  /// - Parameter known: the push's unique id, once it is known.
-  func mayMatter(_ item: FeedItem, _ known: UniqueID?) -> Bool {
-    switch item {
-    case .life(let event):
-      guard let push, !what.isOfDevice else { return !what.isOfDevice }
-      if event.uniqueID == push || event.uniqueID == known { return true }
-      guard case .received(_, let apnsID, _, _) = event.step else { return false }
-      return apnsID == push
-    case .device(let change): return what.isOfDevice && change.device == filter.device
-    case .fault, .policy: return false
-    case .rewound, .gap: return true
-    }
-  }
-
-  func matches(_ step: NotificationLife.Step) -> Bool {
-    guard via == nil || step.via == via else { return false }
-    return switch what {
-    case .received, .restored, .sent, .stored, .delivered, .discarded, .outcome:
-      step.step == what.rawValue
-    case .refused: false
-    case .held: step.step == "stored" && step.reason == "power considerations"
-    case .replaced, .expired: step.step == "discarded" && step.reason == what.rawValue
-    case .connected, .disconnected, .registered: false
-    }
-  }
 }

@@ -22,17 +22,17 @@ extension Broadcast {
   }
 
   func write(sentAt: Instant, _ object: inout ObjectWriter, to bytes: inout [UInt8]) {
-    object.member("type", "broadcast", to: &bytes)
-    object.member("channel", channel.description, to: &bytes)
-    object.member("uniqueId", to: &bytes) { notification.uniqueID.write(to: &$0) }
-    object.member("topic", to: &bytes) { $0.append(contentsOf: notification.topic.bytes) }
-    object.member("priority", Int64(notification.priority.rawValue), to: &bytes)
-    object.member("number", Int64(clamping: number), to: &bytes)
-    object.member("acceptedAt", acceptedAt.milliseconds, to: &bytes)
-    object.member("sentAt", sentAt.milliseconds, to: &bytes)
+    object.member(.type, "broadcast", to: &bytes)
+    object.member(.channel, channel.description, to: &bytes)
+    object.member(.uniqueID, to: &bytes) { notification.uniqueID.write(to: &$0) }
+    object.member(.topic, to: &bytes) { $0.append(contentsOf: notification.topic.bytes) }
+    object.member(.priority, Int64(notification.priority.rawValue), to: &bytes)
+    object.member(.number, Int64(clamping: number), to: &bytes)
+    object.member(.acceptedAt, acceptedAt.milliseconds, to: &bytes)
+    object.member(.sentAt, sentAt.milliseconds, to: &bytes)
     if case .at(let moment) = notification.expiration {
-      object.member("expiresAt", moment.milliseconds, to: &bytes)
+      object.member(.expiresAt, moment.milliseconds, to: &bytes)
     }
-    object.member("payload", json: notification.payload, to: &bytes)
+    object.member(.payload, json: notification.payload, to: &bytes)
   }
 }

@@ -79,62 +79,68 @@ package enum DownLine: Equatable, Sendable {
   }
 
   package func write(to bytes: inout [UInt8]) {
-    var object = ObjectWriter(&bytes)
+    var object = ObjectWriter()
     switch self {
     case .hello(let device, let keepAlive, let time, let isVirtual, let takesDecisions, let owner):
-      object.member("type", "hello", to: &bytes)
-      object.member("device", device.description, to: &bytes)
-      object.member("keepAliveSeconds", keepAlive.milliseconds / 1000, to: &bytes)
-      object.member("time", time.milliseconds, to: &bytes)
-      object.member("version", Version.number, to: &bytes)
-      if isVirtual { object.member("clock", "virtual", to: &bytes) }
+      object.member(.type, "hello", to: &bytes)
+      object.member(.device, device.description, to: &bytes)
+      object.member(.keepAliveSeconds, keepAlive.milliseconds / 1000, to: &bytes)
+      object.member(.time, time.milliseconds, to: &bytes)
+      object.member(.version, Version.number, to: &bytes)
+      if isVirtual { object.member(.clock, "virtual", to: &bytes) }
       // Older relays do not understand decisions: newer phones send none without this.
-      if takesDecisions { object.member("decisions", json: Array("true".utf8), to: &bytes) }
-      if let owner { object.member("owner", owner, to: &bytes) }
+      if takesDecisions { object.member(.decisions, json: Array("true".utf8), to: &bytes) }
+      if let owner { object.member(.owner, owner, to: &bytes) }
     case .notification(let delivery): Self.write(delivery, &object, to: &bytes)
     case .broadcast(let broadcast, let sentAt): broadcast.write(sentAt: sentAt, &object, to: &bytes)
-    case .empty: object.member("type", "empty", to: &bytes)
-    case .keepAlive: object.member("type", "keepalive", to: &bytes)
+    case .empty: object.member(.type, "empty", to: &bytes)
+    case .keepAlive: object.member(.type, "keepalive", to: &bytes)
     case .barrier(let number, let time):
-      object.member("type", "barrier", to: &bytes)
-      object.member("number", Int64(clamping: number), to: &bytes)
-      object.member("time", time.milliseconds, to: &bytes)
+      object.member(.type, "barrier", to: &bytes)
+      object.member(.number, Int64(clamping: number), to: &bytes)
+      object.member(.time, time.milliseconds, to: &bytes)
     case .checkpoint(let line): line.write(&object, to: &bytes)
     case .bye(let reason, let owner):
-      object.member("type", "bye", to: &bytes)
-      object.member("reason", reason, to: &bytes)
-      if let owner { object.member("owner", owner, to: &bytes) }
+      object.member(.type, "bye", to: &bytes)
+      object.member(.reason, reason, to: &bytes)
+      if let owner { object.member(.owner, owner, to: &bytes) }
     case .error(let reason):
-      object.member("type", "error", to: &bytes)
-      object.member("reason", reason, to: &bytes)
-    case .unknown(let type): object.member("type", type, to: &bytes)
+      object.member(.type, "error", to: &bytes)
+      object.member(.reason, reason, to: &bytes)
+    case .unknown(let type): object.member(.type, type, to: &bytes)
     }
     object.end(&bytes)
   }
+
+  // Members of which there are few, by the values' numbers.
+  private static let notificationType = LineKey("type", is: "notification")
+  private static let pushTypes = PushType.allCases.map { LineKey("pushType", is: $0.wireName) }
+  private static let classes = NotificationClass.allCases.map { LineKey("class", is: $0.name) }
+  private static let ways = Via.allCases.map { LineKey("via", is: $0.name) }
 
   private static func write(
     _ delivery: Delivery, _ object: inout ObjectWriter, to bytes: inout [UInt8]
   ) {
     let notification = delivery.notification
-    object.member("type", "notification", to: &bytes)
-    object.member("id", to: &bytes) { notification.apnsID.write(to: &$0) }
-    object.member("uniqueId", to: &bytes) { notification.uniqueID.write(to: &$0) }
-    object.member("topic", to: &bytes) { $0.append(contentsOf: notification.topic.bytes) }
-    object.member("pushType", notification.pushType.wireName, to: &bytes)
-    object.member("priority", Int64(notification.priority.rawValue), to: &bytes)
-    object.member("class", notification.notificationClass.name, to: &bytes)
-    if notification.wakesApp { object.member("wakesApp", json: Array("true".utf8), to: &bytes) }
-    object.member("via", delivery.via.name, to: &bytes)
-    object.member("acceptedAt", delivery.acceptedAt.milliseconds, to: &bytes)
-    object.member("sentAt", delivery.sentAt.milliseconds, to: &bytes)
+    object.member(notificationType, to: &bytes)
+    object.member(.id, to: &bytes) { notification.apnsID.write(to: &$0) }
+    object.member(.uniqueID, to: &bytes) { notification.uniqueID.write(to: &$0) }
+    object.member(.topic, to: &bytes) { $0.append(contentsOf: notification.topic.bytes) }
+    object.member(pushTypes[Int(notification.pushType.rawValue)], to: &bytes)
+    object.member(.priority, Int64(notification.priority.rawValue), to: &bytes)
+    object.member(classes[Int(notification.notificationClass.rawValue)], to: &bytes)
+    if notification.wakesApp { object.member(.wakesApp, json: Array("true".utf8), to: &bytes) }
+    object.member(ways[Int(delivery.via.rawValue)], to: &bytes)
+    object.member(.acceptedAt, delivery.acceptedAt.milliseconds, to: &bytes)
+    object.member(.sentAt, delivery.sentAt.milliseconds, to: &bytes)
     if case .at(let moment) = notification.expiration {
-      object.member("expiresAt", moment.milliseconds, to: &bytes)
+      object.member(.expiresAt, moment.milliseconds, to: &bytes)
     }
     if !notification.collapseID.isEmpty {
       let text = String(decoding: notification.collapseID, as: UTF8.self)
-      object.member("collapseId", text, to: &bytes)
+      object.member(.collapseID, text, to: &bytes)
     }
-    object.member("payload", json: notification.payload, to: &bytes)
+    object.member(.payload, json: notification.payload, to: &bytes)
   }
 }
 
@@ -197,10 +203,10 @@ package enum CheckpointLine: Hashable, Sendable {
       case .rewound(let number, _, _): ("rewound", number)
       case .dropped(let number): ("checkpoint-dropped", number)
       }
-    object.member("type", type, to: &bytes)
-    object.member("number", Int64(number), to: &bytes)
+    object.member(.type, type, to: &bytes)
+    object.member(.number, Int64(number), to: &bytes)
     guard case .rewound(_, let epoch, let time) = self else { return }
-    object.member("epoch", Int64(epoch), to: &bytes)
-    object.member("time", time.milliseconds, to: &bytes)
+    object.member(.epoch, Int64(epoch), to: &bytes)
+    object.member(.time, time.milliseconds, to: &bytes)
   }
 }

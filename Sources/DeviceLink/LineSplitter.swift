@@ -13,30 +13,38 @@ package struct LineSplitter: Sendable {
   private var rest: [UInt8] = []
   private var isSkipping = false
   private let limitBytes: Int
-  private static let keptBytes = 256
 
   package init(limitBytes: Int = Limits.lineBytes) {
     self.limitBytes = limitBytes
   }
 
+  /// Whether nothing is kept for the bytes that come next.
+  package var isIdle: Bool { rest.isEmpty && !isSkipping }
+
   /// Passes each complete line to `body`, in order.
   package mutating func receive(_ bytes: Span<UInt8>, _ body: (Piece) -> Void) {
-    var index = 0
-    while index < bytes.count {
-      let byte = bytes[index]
-      index += 1
-      if byte == UInt8(ascii: "\n") {
-        finish(body)
-      } else if !isSkipping {
-        rest.append(byte)
-        // One byte more may be the carriage return of the line's end.
-        let isEnd = rest.count == limitBytes + 1 && byte == UInt8(ascii: "\r")
-        if rest.count > limitBytes, !isEnd {
-          rest.removeAll(keepingCapacity: false)
-          isSkipping = true
-          body(.tooLong)
-        }
-      }
+    var start = 0
+    while start < bytes.count {
+      var end = start
+      while end < bytes.count, bytes[end] != UInt8(ascii: "\n") { end += 1 }
+      keep(bytes.extracting(start..<end), body)
+      if end < bytes.count { finish(body) }
+      start = end + 1
+    }
+  }
+
+  private mutating func keep(_ part: Span<UInt8>, _ body: (Piece) -> Void) {
+    guard !isSkipping, !part.isEmpty else { return }
+    let count = rest.count + part.count
+    // One byte more may be the carriage return of the line's end.
+    let isEnd = count == limitBytes + 1 && part[part.count - 1] == UInt8(ascii: "\r")
+    guard count <= limitBytes || isEnd else {
+      rest = []
+      isSkipping = true
+      return body(.tooLong)
+    }
+    rest.append(addingCapacity: part.count) { output in
+      for index in part.indices { output.append(part[index]) }
     }
   }
 
@@ -48,14 +56,8 @@ package struct LineSplitter: Sendable {
     }
     if rest.last == UInt8(ascii: "\r") { rest.removeLast() }
     guard !rest.isEmpty else { return }
-    body(.line(rest))
-    // Reuses the buffer for lines of ordinary size, unless `body` kept it. A large one is freed: a
-    // stream may be idle for days.
-    if rest.capacity > Self.keptBytes {
-      rest = []
-    } else {
-      rest.removeAll(keepingCapacity: true)
-    }
+    // No buffer is kept: a stream may be idle for days.
+    body(.line(exchange(&rest, with: [])))
   }
 }
 

@@ -29,11 +29,11 @@ package struct OrderLine: Equatable, Sendable {
   }
 
   package func write(to bytes: inout [UInt8]) {
-    var object = ObjectWriter(&bytes)
-    object.member("type", "order", to: &bytes)
-    object.member("number", Int64(clamping: number), to: &bytes)
-    object.member("time", time.milliseconds, to: &bytes)
-    if let order { object.member("order", json: order, to: &bytes) }
+    var object = ObjectWriter()
+    object.member(.type, "order", to: &bytes)
+    object.member(.number, Int64(clamping: number), to: &bytes)
+    object.member(.time, time.milliseconds, to: &bytes)
+    if let order { object.member(.order, json: order, to: &bytes) }
     object.end(&bytes)
   }
 }
@@ -73,12 +73,12 @@ package struct DoneLine: Equatable, Sendable {
   }
 
   package func write(to bytes: inout [UInt8]) {
-    var object = ObjectWriter(&bytes)
-    object.member("type", "done", to: &bytes)
-    object.member("number", Int64(clamping: number), to: &bytes)
+    var object = ObjectWriter()
+    object.member(.type, "done", to: &bytes)
+    object.member(.number, Int64(clamping: number), to: &bytes)
     switch result {
-    case .told(let json): object.member("told", json: json, to: &bytes)
-    case .failed(let why): object.member("error", why, to: &bytes)
+    case .told(let json): object.member(.told, json: json, to: &bytes)
+    case .failed(let why): object.member(.error, why, to: &bytes)
     }
     object.end(&bytes)
   }

@@ -53,32 +53,32 @@ package enum UpLine: Equatable, Sendable {
   }
 
   package func write(to bytes: inout [UInt8]) {
-    var object = ObjectWriter(&bytes)
+    var object = ObjectWriter()
     switch self {
     case .ack(let id, let outcome):
-      object.member("type", "ack", to: &bytes)
-      object.member("id", id.description, to: &bytes)
+      object.member(.type, "ack", to: &bytes)
+      object.member(.id, id.description, to: &bytes)
       if let outcome { writeOutcome(outcome, &object, to: &bytes) }
     case .state(let report):
-      object.member("type", "state", to: &bytes)
-      if let power = report.power { object.member("power", power.rawValue, to: &bytes) }
-      if let network = report.network { object.member("network", network.rawValue, to: &bytes) }
-      if let screen = report.screen { object.member("screen", screen.rawValue, to: &bytes) }
-    case .keepAlive: object.member("type", "keepalive", to: &bytes)
+      object.member(.type, "state", to: &bytes)
+      if let power = report.power { object.member(.power, power.rawValue, to: &bytes) }
+      if let network = report.network { object.member(.network, network.rawValue, to: &bytes) }
+      if let screen = report.screen { object.member(.screen, screen.rawValue, to: &bytes) }
+    case .keepAlive: object.member(.type, "keepalive", to: &bytes)
     case .decision(let id, let decision):
-      object.member("type", "decision", to: &bytes)
-      object.member("id", id.description, to: &bytes)
+      object.member(.type, "decision", to: &bytes)
+      object.member(.id, id.description, to: &bytes)
       switch decision {
       case .waits(let limit, let until):
-        object.member("decision", "waits", to: &bytes)
-        object.member("reason", limit.rawValue, to: &bytes)
-        if let until { object.member("until", until.milliseconds, to: &bytes) }
-      case .runs: object.member("decision", "runs", to: &bytes)
+        object.member(.decision, "waits", to: &bytes)
+        object.member(.reason, limit.rawValue, to: &bytes)
+        if let until { object.member(.until, until.milliseconds, to: &bytes) }
+      case .runs: object.member(.decision, "runs", to: &bytes)
       }
     case .barrier(let number, let next):
-      object.member("type", "barrier", to: &bytes)
-      object.member("number", Int64(clamping: number), to: &bytes)
-      if let next { object.member("next", next.milliseconds, to: &bytes) }
+      object.member(.type, "barrier", to: &bytes)
+      object.member(.number, Int64(clamping: number), to: &bytes)
+      if let next { object.member(.next, next.milliseconds, to: &bytes) }
     }
     object.end(&bytes)
   }
@@ -88,13 +88,13 @@ package enum UpLine: Equatable, Sendable {
   ) {
     switch outcome {
     case .newData, .noData, .failed, .shown, .later:
-      object.member("outcome", outcome.description, to: &bytes)
+      object.member(.outcome, outcome.description, to: &bytes)
     case .notLaunched(let reason):
-      object.member("outcome", "notLaunched", to: &bytes)
-      object.member("reason", reason, to: &bytes)
+      object.member(.outcome, "notLaunched", to: &bytes)
+      object.member(.reason, reason, to: &bytes)
     case .notShown(let reason):
-      object.member("outcome", "notShown", to: &bytes)
-      object.member("reason", reason, to: &bytes)
+      object.member(.outcome, "notShown", to: &bytes)
+      object.member(.reason, reason, to: &bytes)
     }
   }
 }

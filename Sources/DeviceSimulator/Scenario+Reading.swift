@@ -129,7 +129,14 @@ extension LinkModel: ReadableObject {
 
 extension Scenario.PhonePlan: ReadableObject {
   static let fields: [Field<Self>] = [
-    Field("name", \.name, isRequired: true), Field("network", \.network),
+    Field("name", isRequired: true) { plan, reader throws(ScenarioError) in
+      plan.name = try reader.text()
+      // It is printed wherever the phone is told of.
+      guard plan.name.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+        throw reader.problem("a name has no control characters")
+      }
+    },
+    Field("network", \.network),
     Field("charging", \.isCharging), Field("lowPower", \.isLowPower),
     Field("limits") { plan, reader throws(ScenarioError) in
       for (name, value) in try reader.members() {

@@ -50,6 +50,15 @@ package struct ConnectionCredentials: Sendable {
       self.generation == generation && token.isValid(at: now)
         && self.authorization.span.isEqual(to: authorization)
     }
+
+    /// Whether it is the same token, however its scheme is spelt.
+    func isSameToken(as other: Presented) -> Bool {
+      Self.token(in: authorization) == Self.token(in: other.authorization)
+    }
+
+    private static func token(in authorization: [UInt8]) -> ArraySlice<UInt8> {
+      authorization[(try? ProviderTokenVerifier.tokenRange(in: authorization.span)) ?? 0..<0]
+    }
   }
 
   /// The topics allowed now. Separate from the rest, so that a request touches no more.
@@ -183,10 +192,10 @@ package struct ConnectionCredentials: Sendable {
       token: token,
       generation: verifier.generation,
       scope: key.topics.map(Scope.listed) ?? .everything)
-    if current?.authorization.span.isEqual(to: authorization) == true {
-      // The keys were reloaded: only the proof is new.
+    if current?.isSameToken(as: presented) == true {
+      // The keys were reloaded, or the header is spelt otherwise: only the proof is new.
       current = presented
-    } else if previous?.authorization.span.isEqual(to: authorization) == true {
+    } else if previous?.isSameToken(as: presented) == true {
       previous = current
       current = presented
     } else {

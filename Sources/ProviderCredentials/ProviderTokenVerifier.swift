@@ -117,7 +117,7 @@ package struct ProviderTokenVerifier: Sendable {
 
   /// The range of the JWT. The scheme is matched in any case (RFC 9110 section 11.1); Apple's
   /// behaviour is unknown (docs/PROTOCOL.md, "Where Apple's text is silent").
-  private static func tokenRange(
+  static func tokenRange(
     in authorization: Span<UInt8>
   ) throws(CredentialError) -> Range<Int> {
     var start = 0

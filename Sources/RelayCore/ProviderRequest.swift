@@ -72,7 +72,11 @@ package struct ProviderRequestHead: Sendable {
   /// In bytes.
   package var payloadLimitBytes: Int {
     mutating get {
-      if case .given(let type) = pushType { type.payloadLimitBytes } else { Limits.payloadBytes }
+      if case .given(let type) = pushType { return type.payloadLimitBytes }
+      // Without the header, as before it existed, a VoIP app's topic tells.
+      guard case .given(let topic) = topic else { return Limits.payloadBytes }
+      let isVoIP = PushType.voip.fits(topic: topic.bytes.span)
+      return isVoIP ? PushType.voip.payloadLimitBytes : Limits.payloadBytes
     }
   }
 
@@ -105,7 +109,7 @@ package struct ProviderRequestHead: Sendable {
     _ field: FieldName, _ value: Span<UInt8>, recentTopic: inout Topic?, isReplacement: Bool = false
   ) {
     if !isReplacement {
-      if seen.contains(field) { hasDuplicates = true }
+      if seen.contains(field), field != .traceParent { hasDuplicates = true }
       seen.insert(field)
     }
     switch field {

@@ -17,6 +17,8 @@ final class DeviceConnection {
     /// Lines of a self-acknowledging stream that the transport has not taken yet.
     var unacknowledged: [UniqueID] = []
     var unusableCount = 0
+    /// Said before the secret was checked: the last one, which counts once it is.
+    var barrier: (number: UInt64, next: Instant?)?
   }
 
   enum Stream {
@@ -118,25 +120,18 @@ final class DeviceConnection {
         request.bodyIsTooLarge || request.body.count + bytes.count > Limits.deviceBodyBytes
       if request.bodyIsTooLarge { request.body = [] } else { request.body += bytes.array }
       streams[stream] = .collecting(request, since: since)
-    case .connecting(var listener), .listening(var listener):
-      var pieces: [LineSplitter.Piece] = []
-      listener.splitter.receive(bytes) { pieces.append($0) }
-      put(listener, back: stream)
-      for piece in pieces { received(piece, from: stream, at: now, on: handler) }
+    case .connecting(let listener), .listening(let listener):
+      var splitter = listener.splitter
+      splitter.receive(bytes) { received($0, from: stream, at: now, on: handler) }
+      // Mostly lines come whole, and nothing is left to be kept.
+      if listener.splitter.isIdle, splitter.isIdle { return }
+      modifyListener(stream) { $0.splitter = splitter }
     case .takingOrders(var taker):
       var pieces: [LineSplitter.Piece] = []
       taker.splitter.receive(bytes) { pieces.append($0) }
       streams[stream] = .takingOrders(taker)
       for piece in pieces { handler.runner.orders.answered(piece, from: handler.address(stream)) }
     case .asked, .proving, .ending, nil: break
-    }
-  }
-
-  func put(_ listener: Listener, back stream: StreamID) {
-    if case .connecting = streams[stream] {
-      streams[stream] = .connecting(listener)
-    } else {
-      streams[stream] = .listening(listener)
     }
   }
 
@@ -241,7 +236,11 @@ extension DeviceConnection {
         handler.runner.raise(.stream(address, .acked(id, outcome)), for: device, at: now)
       case .keepAlive: handler.runner.raise(.stream(address, .keptAlive), for: device, at: now)
       case .barrier(let number, let next):
-        handler.runner.barrier(from: address, device, number, next: next)
+        if case .connecting = streams[stream] {
+          modifyListener(stream) { $0.barrier = (number, next) }
+        } else {
+          handler.runner.barrier(from: address, device, number, next: next)
+        }
       case .decision(let id, let decision):
         handler.runner.raise(.stream(address, .decided(id, decision)), for: device, at: now)
       case .state(let report):
@@ -274,9 +273,15 @@ extension DeviceConnection {
   }
 
   func modifyListener(_ stream: StreamID, _ body: (inout Listener) -> Void) {
-    guard var listener = listener(of: stream) else { return }
-    body(&listener)
-    put(listener, back: stream)
+    switch streams[stream] {
+    case .connecting(var listener):
+      body(&listener)
+      streams[stream] = .connecting(listener)
+    case .listening(var listener):
+      body(&listener)
+      streams[stream] = .listening(listener)
+    case .collecting, .asked, .proving, .takingOrders, .ending, nil: break
+    }
   }
 
   // MARK: Lines to the device
@@ -299,6 +304,9 @@ extension DeviceConnection {
         time: handler.runner.now, isVirtual: handler.runner.settings.clock.isVirtual,
         owner: handler.runner.owner(of: listener.device)),
       to: stream, on: handler)
+    guard let barrier = listener.barrier else { return }
+    handler.runner.barrier(
+      from: handler.address(stream), listener.device, barrier.number, next: barrier.next)
   }
 
   func send(_ line: DownLine, to stream: StreamID, on handler: ConnectionHandler) {
@@ -308,13 +316,14 @@ extension DeviceConnection {
     line.write(to: &bytes)
     defer { swap(&bytes, &lineBytes) }
     guard send(bytes.span, to: stream, on: handler) else { return }
-    if case .notification(let delivery) = line {
-      modifyListener(stream) { listener in
-        if listener.acknowledgesItself {
-          listener.unacknowledged.append(delivery.notification.uniqueID)
-        }
-      }
-    }
+    guard case .notification(let delivery) = line, acknowledgesItself(stream) else { return }
+    modifyListener(stream) { $0.unacknowledged.append(delivery.notification.uniqueID) }
+  }
+
+  private func acknowledgesItself(_ stream: StreamID) -> Bool {
+    streams.read(stream) {
+      if case .listening(let listener) = $0 { listener.acknowledgesItself } else { false }
+    } ?? false
   }
 
   @discardableResult
@@ -373,10 +382,7 @@ extension DeviceConnection {
 
   /// All written lines are on their way: acknowledges those of a self-acknowledging stream.
   func drained(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
-    let acknowledgesItself = streams.read(stream) {
-      if case .listening(let listener) = $0 { listener.acknowledgesItself } else { false }
-    }
-    guard acknowledgesItself == true, let listener = listener(of: stream) else { return }
+    guard acknowledgesItself(stream), let listener = listener(of: stream) else { return }
     modifyListener(stream) { $0.unacknowledged.removeAll() }
     let address = handler.address(stream)
     for id in listener.unacknowledged {

@@ -27,9 +27,14 @@ struct LoopPeers {
     for loop in outboxes.indices where loop != index { tell(event, loop: loop) }
   }
 
-  mutating func pass(_ effect: Effect, loop: UInt16) { outboxes[Int(loop)].effects.append(effect) }
+  /// No effect for a loop that there is not: another node may name one.
+  mutating func pass(_ effect: Effect, loop: UInt16) {
+    guard outboxes.indices.contains(Int(loop)) else { return }
+    outboxes[Int(loop)].effects.append(effect)
+  }
 
   mutating func pass(_ slice: BroadcastSlice, loop: UInt16) {
+    guard outboxes.indices.contains(Int(loop)) else { return }
     outboxes[Int(loop)].broadcasts.append(slice)
   }
 

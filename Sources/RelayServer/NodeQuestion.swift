@@ -126,9 +126,9 @@ enum NodeQuestions {
   static let heads = NodeQuestion(8) {
     (node, wish: Pair<Relay.LifeFilter, Int>) -> [DeliveryEvent] in
     let heads = await node.loops.onEach { runner in
-      runner.ledger.lives.latest(limit: wish.second) { wish.first.matches($0) }
+      runner.ledger.lives.latest(limit: max(0, wish.second)) { wish.first.matches($0) }
     }
-    return Array(heads.joined().sorted { $0.at > $1.at }.prefix(wish.second))
+    return Array(heads.joined().sorted { $0.at > $1.at }.prefix(max(0, wish.second)))
   }
 
   static let steps = NodeQuestion(9) { (node, ids: [UniqueID]) -> [[DeliveryEvent]] in
@@ -143,7 +143,7 @@ enum NodeQuestions {
   // 11 was the same without the clients' addresses.
   static let refusals = NodeQuestion(16) { (node, limit: Int) -> [RefusedRequest] in
     let all = await node.loops.onEach { Array($0.history.refusals.reversed()) }
-    return Array(all.joined().sorted { $0.at > $1.at }.prefix(limit))
+    return Array(all.joined().sorted { $0.at > $1.at }.prefix(max(0, limit)))
   }
 
   static let counters = NodeQuestion(12) { (node, _: Nothing) in await node.loops.counters() }

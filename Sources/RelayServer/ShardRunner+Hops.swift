@@ -198,6 +198,8 @@ extension ShardRunner {
   private func receiveHop(_ bytes: [UInt8], by port: HopPort) {
     do throws(CodecError) {
       let message = try HopMessage(bytes)
+      // Nothing is told twice.
+      guard !isRepeated(message.head) else { return }
       let isLate = RelayClock.wall - message.head.sentAt >= Limits.hopAge
       noticeLoss(before: message.head, isLate: isLate)
       if !isLate { for item in message.items { receive(item, from: message.head) } }
@@ -206,6 +208,11 @@ extension ShardRunner {
     } catch {
       logger.warning("a message of another node cannot be read", metadata: ["why": "\(error)"])
     }
+  }
+
+  private func isRepeated(_ head: HopHead) -> Bool {
+    let place = HopSet.Place(node: head.node, loop: head.loop)
+    return head.number <= (hops?.lastNumbers[place] ?? 0)
   }
 
   /// A missing message may have held frames for phones; later ones must not overtake them. The

@@ -40,6 +40,8 @@ package actor VirtualClock {
   package enum ClockError: Error, Equatable, Sendable {
     case backwards(now: Instant)
     case moved(now: Instant)
+    /// Told to stand, or the relay ends.
+    case stopped(now: Instant)
     /// The consequences of this instant do not end.
     case notSettled(now: Instant, waitingFor: [String])
     case nothingNext(now: Instant)
@@ -65,6 +67,10 @@ package actor VirtualClock {
   /// One change at a time.
   let turns = TurnQueue()
   private var pace: Task<Void, Never>?
+  /// How often the clock was told to stand: whatever moves it then ends behind its instant.
+  private var stops = 0
+  /// A pace goes on in steps of this length of the machine's time.
+  private static let step = Duration.milliseconds(20)
 
   init(
     _ time: VirtualTime, _ loops: LoopSet, _ feedback: MemoryFeedback?, _ inbox: Inbox,
@@ -92,13 +98,20 @@ package actor VirtualClock {
   /// - Parameter from: the time that the caller expects; nil for any.
   package func advance(_ goal: Goal, from: Instant? = nil) async throws(ClockError) -> ClockAdvance
   {
-    // A task of its own: the clock is given back even if the caller is cancelled.
-    try await Task { await advanceInTurn(goal, from: from) }.value.get()
+    try await inTurn { clock throws(ClockError) in try await clock.advanceAlone(goal, from: from) }
   }
 
-  private func advanceInTurn(
-    _ goal: Goal, from: Instant?
-  ) async -> Result<ClockAdvance, ClockError> {
+  /// Changes the clock when nobody else does, on any node.
+  private func inTurn<Answer: Sendable>(
+    _ change: @escaping @Sendable (isolated VirtualClock) async throws(ClockError) -> Answer
+  ) async throws(ClockError) -> Answer {
+    // A task of its own: the clock is given back even if the caller is cancelled.
+    try await Task { await changeInTurn(change) }.value.get()
+  }
+
+  private func changeInTurn<Answer: Sendable>(
+    _ change: @Sendable (isolated VirtualClock) async throws(ClockError) -> Answer
+  ) async -> Result<Answer, ClockError> {
     let endTurn = await turns.next()
     defer { endTurn() }
     do throws(ClockError) {
@@ -106,9 +119,9 @@ package actor VirtualClock {
     } catch {
       return .failure(error)
     }
-    let outcome: Result<ClockAdvance, ClockError>
+    let outcome: Result<Answer, ClockError>
     do throws(ClockError) {
-      outcome = .success(try await advanceAlone(goal, from: from))
+      outcome = .success(try await change(self))
     } catch {
       outcome = .failure(error)
     }
@@ -155,19 +168,30 @@ package actor VirtualClock {
     try await settle()
   }
 
-  /// Lets time pass by itself, `rate` seconds per second of the machine.
-  package func setRate(_ rate: Double) async {
+  /// Lets time pass by itself, `rate` seconds per second of the machine, or fewer where the machine
+  /// cannot keep that. An advance that is under way, on any node, ends with `stopped`.
+  package func setRate(_ rate: Double) async throws(ClockError) {
+    // Before its turn: an advance may take long.
     _ = await ask(.halt)
-    self.rate = max(0, rate)
-    guard self.rate > 0 else { return }
+    try await inTurn { clock throws(ClockError) in await clock.begin(max(0, rate)) }
+  }
+
+  private func begin(_ rate: Double) async {
+    // Another node may have begun to move it meanwhile.
+    _ = await ask(.halt)
+    self.rate = rate
+    guard rate > 0 else { return }
     pace = Task { [weak self] in
       var last = ContinuousClock.now
       var rest = 0.0
       while !Task.isCancelled {
-        try? await Task.sleep(for: .milliseconds(20))
+        try? await Task.sleep(for: Self.step)
         let present = ContinuousClock.now
         guard let self, !Task.isCancelled else { return }
-        rest += (present - last) / .milliseconds(1) * (await self.rate)
+        // Time that the machine has missed is not caught up on: steps would grow without end.
+        rest =
+          rest.truncatingRemainder(dividingBy: 1) + min(present - last, Self.step * 5)
+          / .milliseconds(1) * rate
         last = present
         let step = rest.rounded(.down)
         rest -= step
@@ -177,7 +201,9 @@ package actor VirtualClock {
     }
   }
 
+  /// Ends whatever moves the clock by this node.
   func stop() {
+    stops += 1
     pace?.cancel()
     pace = nil
     rate = 0
@@ -188,9 +214,14 @@ package actor VirtualClock {
   /// Moves through every instant until `target`; returns how often a phone acted by itself.
   private func move(to target: Instant, _ present: ClockState) async throws(ClockError) -> Int {
     var (phones, state) = (0, present)
+    let stopsBefore = stops
     while let moment = state.next, moment.at <= target {
       phones += try await go(to: moment.at)
       state = try await settle()
+      if stops != stopsBefore {
+        _ = await ask(.stand)
+        throw .stopped(now: now)
+      }
     }
     phones += try await go(to: target)
     _ = await ask(.stand)

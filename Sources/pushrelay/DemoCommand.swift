@@ -56,7 +56,7 @@ struct DemoCommand: AsyncParsableCommand {
         state: state, addresses: addresses, clock: clock, life: life)
       try await tell(story, page)
     }
-    try await Services.run([.leading(own.relay), .init(service: own.cockpit), .ending(story)])
+    try await Services.run([.leading(own), .ending(story)])
   }
 
   private func tell(_ story: DemoStory, _ page: RelayConfiguration.Endpoint?) async throws {
@@ -78,7 +78,7 @@ struct DemoCommand: AsyncParsableCommand {
       pushrelay clock advance 20m --state \(state)
       Ctrl-C ends it.
       """)
-    await story.goOn()
+    try await story.goOn()
     // Somebody else may be that phone now.
     try? await gracefulShutdown()
   }

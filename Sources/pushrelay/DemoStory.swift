@@ -93,8 +93,8 @@ struct DemoStory {
   }
 
   /// Tells what the phone gets from now on. Time passes by itself: simulated phones need some.
-  mutating func goOn() async {
-    await clock.setRate(1)
+  mutating func goOn() async throws {
+    try await clock.setRate(1)
     while let line = await lines.next() { tell(line) }
   }
 

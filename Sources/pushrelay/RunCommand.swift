@@ -69,7 +69,7 @@ struct RunCommand: AsyncParsableCommand {
       hasEnded.yield(try await play(try variables(ready, configuration), signals))
     }
     try await Services.run(
-      [.leading(own.relay), .init(service: own.cockpit), .ending(program)], endedBy: [])
+      [.leading(own), .ending(program)], endedBy: [])
     hasEnded.finish()
     throw await endings.first { _ in true } ?? ExitCode.failure
   }

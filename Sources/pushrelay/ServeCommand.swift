@@ -131,9 +131,8 @@ struct ServeCommand: AsyncParsableCommand {
     // The last is told first to end: the file is gone before the relay is.
     try await Services.run(
       [
-        .leading(own.relay),
+        .leading(own),
         .init(service: PolicyReloading(relay: own.relay, command: self, logger: logger)),
-        .init(service: own.cockpit),
       ] + [phones].compactMap(\.self) + [.init(service: ready)])
   }
 

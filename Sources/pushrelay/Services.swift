@@ -58,9 +58,9 @@ extension ServiceGroupConfiguration.ServiceConfiguration {
 }
 
 /// A relay in this process, with its page, and the file by which commands find it.
-struct OwnRelay: Sendable {
+struct OwnRelay: Service {
   let relay: Relay
-  let cockpit: Cockpit
+  private let cockpit: Cockpit
   private let configuration: RelayConfiguration
   private let logger: Logger
   private let addresses: AsyncStream<Relay.Addresses>
@@ -85,6 +85,28 @@ struct OwnRelay: Sendable {
       onReady: { isAdministered.yield($0) })
     (self.configuration, self.logger) = (configuration, logger)
     (self.addresses, self.admins) = (addresses, admins)
+  }
+
+  /// Both begin to end when told: a page that somebody leaves unread must not keep the relay from
+  /// its good-byes. When the relay has ended, what is left of the page's connections is cut.
+  func run() async throws {
+    try await withThrowingTaskGroup(of: Bool.self) { group in
+      group.addTask {
+        try await relay.run()
+        return true
+      }
+      group.addTask {
+        try await cockpit.run()
+        return false
+      }
+      while let isRelay = try await group.next(), !isRelay {}
+      group.addTask {
+        try? await Task.sleep(for: .milliseconds(200))
+        return true
+      }
+      _ = try? await group.next()
+      group.cancelAll()
+    }
   }
 
   /// Begins once the relay listens and its admin socket exists or has failed; until it ends,
