@@ -44,8 +44,8 @@ package struct Cockpit: Service {
   package static func socketPath(state: String) -> String { state + "/admin.sock" }
   package static func tokenPath(state: String) -> String { state + "/admin.token" }
 
-  /// The size of a socket address on Linux (`sun_path`, unix(7)), less its final zero.
-  package static let longestPathBytes = 107
+  /// The longest that SwiftNIO takes on any system: `sun_path` of macOS (unix(4)) without its zero.
+  package static let longestPathBytes = 103
 
   /// Serves until shutdown. The relay goes on without a socket that cannot be opened; an address
   /// from the configuration that cannot be opened is an error.

@@ -5,6 +5,7 @@ import Logging
 import RelayCore
 import RelayServer
 import RelaySetup
+import ServiceLifecycle
 import Testing
 
 @testable import Cockpit
@@ -105,5 +106,30 @@ import Testing
     for bad in ["", "1-2", "7-1--4", "7-1-42-3", "70000-1-2", "a-1-2"] {
       #expect(throws: Refusal.self) { _ = try Relay.DevicePlace(cursor: bad) }
     }
+  }
+
+  /// A socket's address has room for so many bytes; the relay goes on without one.
+  @Test(arguments: [(0, true), (1, false)])
+  func aSocketHasALongestPath(more: Int, isThere: Bool) async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "s-\(UUID())")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let start = folder.path(percentEncoded: false)
+    let rest = Cockpit.longestPathBytes + more - Cockpit.socketPath(state: start + "/").utf8.count
+    try #require(rest > 0, "the folder for temporary files has a long path")
+    var configuration = RelayConfiguration()
+    configuration.state = start + "/" + String(repeating: "a", count: rest)
+    let relay = try Relay(configuration: configuration, logger: Self.silent) { _ in }
+    let (ready, isReady) = AsyncStream.makeStream(of: Void.self)
+    let cockpit = Cockpit(
+      relay: relay, configuration: configuration, logger: Self.silent,
+      onReady: { _ in isReady.finish() })
+    let group = ServiceGroup(configuration: .init(services: [cockpit], logger: Self.silent))
+    async let running: Void = group.run()
+    for await _ in ready {}
+    let path = Cockpit.socketPath(state: configuration.state)
+    #expect(path.utf8.count == Cockpit.longestPathBytes + more)
+    #expect(FileManager.default.fileExists(atPath: path) == isThere)
+    await group.triggerGracefulShutdown()
+    try await running
   }
 }
