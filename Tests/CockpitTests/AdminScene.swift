@@ -4,6 +4,10 @@ import Hummingbird
 import Logging
 import NIOCore
 import NIOEmbedded
+import Primitives
+import RelayServer
+import RelaySetup
+import ServiceLifecycle
 import Synchronization
 
 @testable import Cockpit
@@ -25,8 +29,14 @@ struct AdminScene {
     var text: String { String(decoding: body, as: UTF8.self) }
   }
 
-  let relay: TestRelay
+  private let known: TestRelay?
   private let responder: any HTTPResponder<AdminContext>
+
+  /// Not of a relay whose configuration is the test's own.
+  var relay: TestRelay {
+    guard let known else { preconditionFailure("this relay is asked by its routes alone") }
+    return known
+  }
 
   /// - Parameter isGuarded: as on TCP, where a token is wanted; otherwise as on the socket.
   static func run(
@@ -42,8 +52,42 @@ struct AdminScene {
         pages: OwnPages(["localhost", "::1"], aliases: ["proxy.example"])
       )
       let router = relay.cockpit.router(guarded: isGuarded ? guarded : nil)
-      try await body(AdminScene(relay: relay, responder: router.buildResponder()))
+      try await body(AdminScene(known: relay, responder: router.buildResponder()))
     }
+  }
+
+  /// At a relay with another configuration: in memory, without TLS and tokens, with the machine's
+  /// clock, and with what `change` says.
+  static func run(
+    changing change: (inout RelayConfiguration) -> Void, _ body: (AdminScene) async throws -> Void
+  ) async throws {
+    let state = FileManager.default.temporaryDirectory.appending(path: "admin-\(UUID())")
+    try FileManager.default.createDirectory(at: state, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: state) }
+    var configuration = RelayConfiguration()
+    configuration.state = state.path(percentEncoded: false)
+    (configuration.store, configuration.auth, configuration.plaintext) = (.memory, .none, true)
+    (configuration.threads, configuration.seed) = (1, 1)
+    configuration.shutdownTimeout = .seconds(1)
+    configuration.provider = .init(host: "127.0.0.1", port: 0)
+    configuration.device = .init(host: "127.0.0.1", port: 0)
+    change(&configuration)
+    let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let (ready, isReady) = AsyncStream.makeStream(of: Void.self)
+    let relay = try Relay(configuration: configuration, logger: silent) { _ in isReady.yield() }
+    let group = ServiceGroup(configuration: .init(services: [relay], logger: silent))
+    let running = Task {
+      defer { isReady.finish() }
+      try await group.run()
+    }
+    for await _ in ready { break }
+    let cockpit = Cockpit(relay: relay, configuration: configuration, logger: silent) { _ in }
+    let scene = AdminScene(known: nil, responder: cockpit.router(guarded: nil).buildResponder())
+    let result: Result<Void, any Error>
+    do { result = .success(try await body(scene)) } catch { result = .failure(error) }
+    await group.triggerGracefulShutdown()
+    try await running.value
+    try result.get()
   }
 
   /// - Parameters:
@@ -53,6 +97,19 @@ struct AdminScene {
     _ method: HTTPRequest.Method, _ path: String, _ body: String = "", host: String? = "localhost",
     headers: [String: String?] = [:]
   ) async throws -> Answer {
+    let response = try await respond(method, path, body, host: host, headers: headers)
+    let collector = Collector()
+    try await response.body.write(collector)
+    return Answer(
+      status: response.status.code, headers: response.headers,
+      body: collector.bytes.withLock { $0 })
+  }
+
+  /// An answer whose body is not written yet.
+  func respond(
+    _ method: HTTPRequest.Method, _ path: String, _ body: String = "", host: String? = "localhost",
+    headers: [String: String?] = [:]
+  ) async throws -> Response {
     var fields: [String: String?] = [
       "content-type": "application/json", "authorization": "Bearer \(Self.token)",
     ]
@@ -64,12 +121,11 @@ struct AdminScene {
       source: .init(
         channel: NIOAsyncTestingChannel(),
         logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }))
-    let response = try await responder.respond(to: request, context: context)
-    let collector = Collector()
-    try await response.body.write(collector)
-    return Answer(
-      status: response.status.code, headers: response.headers,
-      body: collector.bytes.withLock { $0 })
+    return try await respond(request, context)
+  }
+
+  func respond(_ request: Request, _ context: AdminContext) async throws -> Response {
+    try await responder.respond(to: request, context: context)
   }
 
   private final class Collector: ResponseBodyWriter, Sendable {
