@@ -1,0 +1,229 @@
+import HTTPTypes
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOEmbedded
+import NIOHTTPTypes
+import Primitives
+import RelayCore
+import Testing
+
+@testable import Cockpit
+
+/// Who has a place on the admin listener, and when a connection ends that costs too much.
+@Suite struct AdminConnectionsTests {
+  /// Connections on one event loop, in order of arrival.
+  private final class Visitors {
+    let connections = AdminConnections()
+    let loop = EmbeddedEventLoop()
+    private(set) var channels: [EmbeddedChannel] = []
+    /// In the order in which they went.
+    private(set) var gone: [Int] = []
+
+    @discardableResult
+    func come() -> Int {
+      let number = channels.count
+      let channel = EmbeddedChannel(loop: loop)
+      channels.append(channel)
+      channel.closeFuture.assumeIsolated().whenComplete { _ in self.gone.append(number) }
+      connections.add(channel)
+      loop.run()
+      return number
+    }
+
+    func show(_ number: Int) { connections.welcome(channels[number]) }
+
+    func go(_ number: Int) {
+      channels[number].close(promise: nil)
+      loop.run()
+    }
+
+    deinit { for channel in channels { _ = try? channel.finish(acceptAlreadyClosed: true) } }
+  }
+
+  /// All places, less those of who has shown the token, but never fewer than strangers have.
+  @Test(arguments: [0, 1, 900, 959, 960, 961, 1023, 1024, 1100])
+  func theOldestStrangerMakesRoom(known: Int) {
+    let places = max(Limits.adminConnections - known, Limits.adminStrangers)
+    let visitors = Visitors()
+    for _ in 0..<known { visitors.show(visitors.come()) }
+    for _ in 0..<places { visitors.come() }
+    #expect(visitors.gone == [])
+    visitors.come()
+    #expect(visitors.gone == [known], "the oldest that has not shown the token")
+    visitors.come()
+    #expect(visitors.gone == [known, known + 1])
+    #expect((0..<known).allSatisfy { visitors.connections.isKnown(visitors.channels[$0]) })
+  }
+
+  @Test func whoGoesLeavesAPlace() {
+    let visitors = Visitors()
+    for _ in 0..<Limits.adminConnections { visitors.come() }
+    visitors.go(5)
+    visitors.come()
+    #expect(visitors.gone == [5])
+    visitors.come()
+    #expect(visitors.gone == [5, 0])
+    visitors.show(1)
+    visitors.go(1)
+    #expect(!visitors.connections.isKnown(visitors.channels[1]))
+    visitors.come()
+    #expect(visitors.gone == [5, 0, 1], "one place is free")
+    visitors.come()
+    #expect(visitors.gone == [5, 0, 1, 2])
+  }
+
+  /// The socket's connections are none of them, nor is one that has gone.
+  @Test func onlyAStrangerIsWelcomed() {
+    let visitors = Visitors()
+    let other = EmbeddedChannel(loop: visitors.loop)
+    visitors.connections.welcome(other)
+    #expect(!visitors.connections.isKnown(other))
+    let first = visitors.come()
+    #expect(!visitors.connections.isKnown(visitors.channels[first]))
+    visitors.go(first)
+    visitors.show(first)
+    #expect(!visitors.connections.isKnown(visitors.channels[first]))
+  }
+
+  // MARK: Bodies that come behind their answer
+
+  /// An embedded channel has one direction less than a socket: it would close at once.
+  private final class Directions: ChannelOutboundHandler {
+    typealias OutboundIn = Never
+
+    func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+      guard mode != .output else { return promise?.succeed() ?? () }
+      context.close(mode: mode, promise: promise)
+    }
+  }
+
+  /// A connection with this handler alone.
+  private struct Late {
+    let loop = EmbeddedEventLoop()
+    let channel: EmbeddedChannel
+
+    init() throws {
+      channel = EmbeddedChannel(handlers: [Directions(), LateBodies()], loop: loop)
+      try channel.connect(to: .init(unixDomainSocketPath: "/")).wait()
+    }
+
+    func head() throws {
+      let head = HTTPRequest(method: .post, scheme: "http", authority: "localhost", path: "/")
+      try channel.writeInbound(HTTPRequestPart.head(head))
+    }
+
+    func body(_ bytes: Int) throws {
+      try channel.writeInbound(HTTPRequestPart.body(ByteBuffer(repeating: 0x20, count: bytes)))
+    }
+
+    func end() throws { try channel.writeInbound(HTTPRequestPart.end(nil)) }
+
+    func answer() throws {
+      try channel.writeOutbound(HTTPResponsePart.head(HTTPResponse(status: .ok)))
+      try channel.writeOutbound(HTTPResponsePart.end(nil))
+    }
+
+    /// Nearly so long that a connection ends, or a little longer.
+    func pass(_ isEnough: Bool) {
+      let patience = Limits.adminUnread.milliseconds
+      loop.advanceTime(by: .milliseconds(isEnough ? 2 : patience - 1))
+    }
+
+    var isOpen: Bool { channel.isActive }
+  }
+
+  @Test func aBodyWithoutAnEndEndsItsConnection() throws {
+    let late = try Late()
+    try late.head()
+    try late.body(1000)
+    late.pass(false)
+    late.pass(true)
+    #expect(late.isOpen, "it has no answer yet")
+    try late.answer()
+    late.pass(false)
+    #expect(late.isOpen)
+    late.pass(true)
+    #expect(!late.isOpen)
+  }
+
+  @Test func aBodyMayEndBehindItsAnswer() throws {
+    let late = try Late()
+    try late.head()
+    try late.answer()
+    late.pass(false)
+    try late.end()
+    late.pass(false)
+    late.pass(true)
+    #expect(late.isOpen)
+    // The next request on the connection is as the first one was.
+    try late.head()
+    try late.end()
+    try late.answer()
+    late.pass(false)
+    late.pass(true)
+    #expect(late.isOpen, "nothing came behind this answer")
+  }
+
+  /// Each part costs a little, so that many small ones are no way around the bound.
+  @Test(arguments: [0, 36, 1000])
+  func onlySoMuchComesBehindAnAnswer(bytes: Int) throws {
+    let late = try Late()
+    try late.head()
+    for _ in 0..<2000 { try late.body(bytes) }
+    #expect(late.isOpen, "before the answer it is the route's to refuse it")
+    try late.answer()
+    let count = Limits.adminLateBytes / (bytes + 64)
+    for _ in 0..<count { try late.body(bytes) }
+    #expect(late.isOpen)
+    try late.body(bytes)
+    #expect(!late.isOpen)
+  }
+
+  @Test func whatIsCountedIsOfOneRequest() throws {
+    let late = try Late()
+    for _ in 0..<3 {
+      try late.head()
+      try late.answer()
+      try late.body(Limits.adminLateBytes / 2)
+      try late.end()
+    }
+    #expect(late.isOpen)
+  }
+
+  /// Behind its last answer a server closes its direction and waits for the peer's end.
+  @Test func aClosedDirectionEndsTheConnection() throws {
+    let late = try Late()
+    try late.head()
+    try late.end()
+    try late.answer()
+    late.channel.close(mode: .output, promise: nil)
+    late.pass(false)
+    #expect(late.isOpen)
+    late.pass(true)
+    #expect(!late.isOpen)
+    let other = try Late()
+    other.channel.close(promise: nil)
+    #expect(!other.isOpen, "at once")
+  }
+
+  // MARK: The whole connection
+
+  /// It reads little at once, and nothing while an answer is unread.
+  @Test func aConnectionHasSmallBuffers() async throws {
+    try await AdminScene.run { ask in
+      for isStranger in [true, false] {
+        let connections = isStranger ? AdminConnections() : nil
+        let connection = try await AdminConnection(ask, connections)
+        let options = connection.channel.options
+        let mark = options.compactMap { $0.value as? ChannelOptions.Types.WriteBufferWaterMark }
+        #expect(mark.map(\.low) == [1] && mark.map(\.high) == [1])
+        let reads = options.first { $0.option is ChannelOptions.Types.MaxMessagesPerReadOption }
+        #expect(reads?.value as? UInt == 1)
+        let sizes = options.filter { $0.option is ChannelOptions.Types.SocketOption }
+        #expect(sizes.count == (isStranger ? 1 : 0))
+        await connection.close()
+      }
+    }
+  }
+}

@@ -1,0 +1,37 @@
+import HTTPTypes
+import Testing
+
+@testable import Cockpit
+@testable import RelayTestKit
+
+/// Phones over plain HTTP.
+@Suite(.timeLimit(.minutes(1))) struct PhoneRoutesTests {
+  private static let push = #"{"to":"anna","payload":{"aps":{"alert":"hello"}}}"#
+
+  /// A line is with the phone when it has been written, not before: what comes too late for one
+  /// that has gone goes again.
+  @Test func whatWasNotWrittenIsNotDelivered() async throws {
+    try await AdminScene.run { ask in
+      let device = try await ask(.post, "/v1/devices", #"{"name":"anna"}"#)
+      #expect(device.status == 201 && device.json["name"] as? String == "anna")
+      let registered = try await ask(.put, "/v1/devices/anna/apps/com.example.app", "{}")
+      #expect(registered.status == 200 && registered.json["token"] is String)
+      let gone = try await AdminConnection(ask)
+      try await gone.send("GET", "/v1/devices/anna/stream")
+      #expect(try await gone.answer(upTo: "\r\n\r\n").lowercased().contains("connection: close"))
+      try await gone.readNothing()
+      let pushed = try await ask(.post, "/v1/push", Self.push)
+      let id = pushed.json["uniqueId"] as? String ?? ""
+      try await ask.relay.wait(for: .sent, of: .init(id: id))
+      await gone.close()
+      try await ask.relay.wait(for: .stored, of: .init(id: id))
+      let life = try await ask(.get, "/v1/notifications/\(id)")
+      #expect(life.json["state"] as? String == "stored", "\(life.text)")
+      let next = try await AdminConnection(ask)
+      try await next.send("GET", "/v1/devices/anna/stream")
+      #expect(try await next.answer(upTo: "hello").contains("HTTP/1.1 200 OK"))
+      try await ask.relay.wait(for: .delivered, of: .init(id: id))
+      await next.close()
+    }
+  }
+}
