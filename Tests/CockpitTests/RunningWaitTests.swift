@@ -1,0 +1,180 @@
+import AdminAPI
+import HTTPTypes
+import Primitives
+import RelayCore
+import RelayRequests
+import Synchronization
+import Testing
+
+@testable import Cockpit
+@testable import RelayServer
+@testable import RelayTestKit
+
+/// Waits that are under way while things happen, and how they end.
+@Suite(.timeLimit(.minutes(1))) struct RunningWaitTests {
+  private static let shown = #"{"aps":{"alert":"a"}}"#
+
+  /// What becomes of a wait, while something is done again and again until it is over: so it is
+  /// done before the wait has begun and after it.
+  private func outcome(
+    _ ask: AdminScene, _ wish: String, while body: () async throws -> Void
+  ) async throws -> String {
+    let cockpit = ask.relay.cockpit
+    let isOver = Mutex(false)
+    async let result = {
+      defer { isOver.withLock { $0 = true } }
+      return await Self.outcome(cockpit, wish)
+    }()
+    while !isOver.withLock({ $0 }) {
+      try await body()
+      await Task.yield()
+    }
+    return await result
+  }
+
+  private static func outcome(_ cockpit: Cockpit, _ wish: String) async -> String {
+    do {
+      return "met \(try await cockpit.wait(Array(wish.utf8)).events.count)"
+    } catch let refusal as Refusal {
+      return refusal.reason
+    } catch {
+      return "\(error)"
+    }
+  }
+
+  @Test func aWaitGoesOnUntilItIsMet() async throws {
+    try await AdminScene.run { ask in
+      let phone = try await ask.relay.phone(topic: "com.example.app")
+      let wish = #"{"expect":{"what":"delivered","count":100},"timeout":"10m"}"#
+      let met = try await outcome(ask, wish) {
+        let push = try await ask.relay.push(Self.shown, to: phone)
+        try await ask.relay.wait(for: .delivered, of: push)
+      }
+      #expect(met.hasPrefix("met 1"), "\(met)")
+    }
+  }
+
+  /// A refused request never becomes a push, and no event tells of it.
+  @Test func aWaitForRefusalsLooksFromTimeToTime() async throws {
+    try await AdminScene.run { ask in
+      let phone = try await ask.relay.phone(topic: "com.example.app")
+      let wish = #"{"expect":{"what":"refused","count":100},"timeout":"10m"}"#
+      let met = try await outcome(ask, wish) {
+        await #expect(throws: TestRelayError.self) {
+          try await ask.relay.push(Self.shown, to: phone, headers: ["apns-priority": "7"])
+        }
+      }
+      #expect(met == "met 0", "refusals are no events")
+    }
+  }
+
+  /// What can no longer come is not waited for, whether it is known at once or later.
+  @Test func aRunningWaitEndsWhenItIsHopeless() async throws {
+    try await AdminScene.run { ask in
+      let phone = try await ask.relay.phone(topic: "com.example.app")
+      for _ in 0..<3 { try await ask.relay.pushSilently(to: phone) }
+      for patience in 0..<20 {
+        let held = try await ask.relay.pushSilently(to: phone)
+        let wish =
+          #"{"expect":{"what":"delivered","push":"\#(held.id)"},"timeout":"10m"}"#
+        let cockpit = ask.relay.cockpit
+        async let ended = Self.outcome(cockpit, wish)
+        // Later from round to round, so that some come when the wait has looked already.
+        for _ in 0..<patience * 20 { await Task.yield() }
+        let emptied = try await ask(.delete, "/v1/devices/\(phone.id)/slots")
+        #expect(emptied.status == 204)
+        #expect(await ended == "NeverAgain", "\(patience)")
+      }
+    }
+  }
+
+  /// By the relay's clock, and exactly: a length that is over when it begins ends with the first
+  /// event, whatever that is of.
+  @Test func theTimeIsOverWhenTheClockHasReachedIt() async throws {
+    try await AdminScene.run { ask in
+      let feed = try #require(await ask.relay.relay.feeds.feed())
+      let wish = #"{"expect":{"what":"delivered"},"within":"0s","timeout":"10m"}"#
+      let moment = Instant(milliseconds: ask.relay.nowMilliseconds)
+      let ended = try await outcome(ask, wish) {
+        await feed.append(FeedBatch(items: [.policy(.strict, at: moment)]))
+      }
+      #expect(ended == "NotYet")
+    }
+  }
+
+  /// Whatever the feed has lost may have been what is waited for.
+  @Test func aWaitThatHasMissedEventsLooksAgain() async throws {
+    try await AdminScene.run { ask in
+      let phone = try await ask.relay.phone(topic: "com.example.app")
+      let feed = try #require(await ask.relay.relay.feeds.feed())
+      // Its events are told to nobody.
+      await ask.relay.relay.feeds.pauseUnused(feed, after: .zero)
+      let wish = #"{"expect":{"what":"delivered","count":3},"timeout":"10m"}"#
+      var count = 0
+      let met = try await outcome(ask, wish) {
+        count += 1
+        if count <= 3 { try await ask.relay.push(Self.shown, to: phone) }
+        await feed.append(FeedBatch(lost: 1))
+      }
+      #expect(met == "met 3")
+    }
+  }
+
+  // MARK: Conditions on the request
+
+  /// Without what its request was like a push is not the wanted one, and one that is known and
+  /// differs will always differ.
+  @Test func aWaitMayNameWhatItsRequestWasLike() async throws {
+    try await AdminScene.run { ask in
+      let phone = try await ask.relay.phone(topic: "com.example.app")
+      var pushes: [TestRelay.Push] = []
+      for _ in 0..<4 { pushes.append(try await ask.relay.pushSilently(to: phone)) }
+      for push in pushes.prefix(3) { try await ask.relay.wait(for: .delivered, of: push) }
+      let of = pushes.map { #","push":"\#($0.id)""# }
+      let (right, wrong) = (#"["aps.content-available=1"]"#, #"["aps.content-available=2"]"#)
+      let other = #","topic":"com.example.other""#
+      for (what, more, payload, expected) in [
+        ("delivered", of[0], right, "met 1"), ("delivered", of[0], wrong, "NeverAgain"),
+        ("delivered", of[3], right, "NotYet"), ("delivered", of[3], wrong, "NeverAgain"),
+        ("delivered", "", right, "met 3"), ("delivered", "", wrong, "NotYet"),
+        ("delivered", other, right, "NotYet"), ("held", of[3], right, "met 1"),
+        ("delivered", #","push":"4deb1c52-0d6e-8b34-8000-00000000002a""#, wrong, "NotYet"),
+        ("delivered", #","device":"\#(phone.id)""#, right, "met 3"),
+      ] {
+        let expect = #"{"what":"\#(what)"\#(more),"match":{"payload":\#(payload)}}"#
+        let ended = await Self.outcome(
+          ask.relay.cockpit, #"{"expect":\#(expect),"timeout":"0s"}"#)
+        #expect(ended == expected, "\(expect)")
+      }
+    }
+  }
+
+  // MARK: As routes
+
+  /// A wait that is over leaves its place to the next, however it has ended.
+  @Test func aWaitThatIsOverLeavesItsPlace() async throws {
+    try await AdminScene.run { ask in
+      let phone = try await ask.relay.phone(topic: "com.example.app")
+      let push = try await ask.relay.push(Self.shown, to: phone)
+      try await ask.relay.wait(for: .delivered, of: push)
+      let unknown = "4deb1c52-0d6e-8b34-8000-00000000002a"
+      for _ in 0...WaitCount.limit {
+        for (id, status) in [(push.id, "200 OK"), (unknown, "409 Conflict")] {
+          let answer = try await AdminConnection.answer(ask, "GET", "/v1/wait/\(id)?timeout=0s")
+          #expect(answer.hasPrefix("HTTP/1.1 \(status)\r\n"), "\(answer)")
+          #expect(answer.lowercased().contains("connection: close"), "nothing more is read from it")
+        }
+      }
+      let wish = #"{"expect":{"what":"delivered","push":"\#(push.id)"}}"#
+      let posted = try await AdminConnection.answer(ask, "POST", "/v1/wait", wish)
+      #expect(posted.contains("200 OK") && posted.contains(#""met":true"#), "\(posted)")
+      for (path, reason) in [
+        ("x", "BadId"), ("\(unknown)?timeout=1x", "BadBody"), ("\(unknown)?within=0s", "BadBody"),
+        ("\(unknown)?timeout=11m", "BadBody"),
+      ] {
+        let refused = try await AdminConnection.answer(ask, "GET", "/v1/wait/\(path)")
+        #expect(refused.hasPrefix("HTTP/1.1 400 ") && refused.contains(reason), "\(refused)")
+      }
+    }
+  }
+}
