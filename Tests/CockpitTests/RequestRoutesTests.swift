@@ -1,0 +1,70 @@
+import AdminAPI
+import HTTPTypes
+import Primitives
+import RelayCore
+import RelayRequests
+import RelaySetup
+import Testing
+
+@testable import Cockpit
+
+/// Requests that are not kept, and the command that sends one again.
+@Suite struct RequestRoutesTests {
+  /// It is said, rather than that there were none.
+  @Test func whatIsNotKeptIsSaid() async throws {
+    let id = "4deb1c52-0d6e-8b34-8000-00000000002a"
+    let table = [
+      ("GET", "/v1/requests", ""), ("GET", "/v1/requests.har", ""),
+      ("GET", "/v1/requests/\(id)", ""), ("POST", "/v1/requests/\(id)/resend", ""),
+      ("POST", "/v1/wait", #"{"expect":{"what":"refused"},"timeout":"0s"}"#),
+      ("POST", "/v1/wait", #"{"expect":{"what":"sent","match":{}},"timeout":"0s"}"#),
+    ]
+    for (bytes, isKept) in [(0, false), (1 << 20, true)] {
+      try await AdminScene.run(changing: { $0.keepRequests = bytes }) { ask in
+        for (method, path, body) in table {
+          let answer = try await AdminConnection.answer(ask, method, path, body)
+          #expect(answer.contains("RequestsNotKept") == !isKept, "\(path): \(answer)")
+          #expect(isKept || answer.hasPrefix("HTTP/1.1 404 "), "\(path): \(answer)")
+        }
+        #expect(try await ask(.delete, "/v1/requests").status == (isKept ? 204 : 404))
+        let wish = #"{"expect":{"what":"sent"},"timeout":"0s"}"#
+        let waited = try await AdminConnection.answer(ask, "POST", "/v1/wait", wish)
+        #expect(waited.contains("NotYet"), "this needs no requests: \(waited)")
+      }
+    }
+  }
+
+  /// Nobody can connect to all addresses of a machine as such.
+  @Test(arguments: [("0.0.0.0", "localhost"), ("127.0.0.1", "127.0.0.1")])
+  func aCommandNamesAnAddressToConnectTo(host: String, name: String) async throws {
+    try await AdminScene.run(changing: { $0.provider = .init(host: host, port: 0) }) { ask in
+      let token = String(repeating: "0", count: 64)
+      let pushed = try await ask(
+        .post, "/v1/push", #"{"to":"\#(token)","topic":"com.example.app","payload":{"aps":{}}}"#)
+      let id = pushed.json["uniqueId"] as? String ?? ""
+      let shown = try await ask(.get, "/v1/requests/\(id)")
+      let curl = shown.json["curl"] as? String ?? ""
+      #expect(curl.contains("'http://\(name):"), "\(shown.text)")
+      #expect(!curl.contains(":0/"), "the real port: \(curl)")
+      let archive = try await ask(.get, "/v1/requests.har").text
+      #expect(archive.contains(#""url":"http://\#(name):"#), "\(archive)")
+    }
+  }
+
+  /// The way in is that of the relay's listener.
+  @Test(arguments: [(true, "--http2-prior-knowledge"), (false, "--http2 --cacert '/s/ca.pem'")])
+  func aCommandConnectsAsTheListenerWantsIt(isPlain: Bool, words: String) {
+    var configuration = RelayConfiguration()
+    (configuration.plaintext, configuration.state) = (isPlain, "/s")
+    configuration.auth = .none
+    let source = RequestSource(
+      .provider, peer: "127.0.0.1:1", isEncrypted: !isPlain, .none, connection: 1)
+    let request = SentRequest(
+      at: .init(milliseconds: 1), UniqueID(high: 0, low: 1),
+      RequestHead(Array(":method: POST\n:path: /3/device/00\n".utf8), source), ordinal: 1,
+      .unusable(body: []), bodyBytes: 0)
+    let command = CurlCommand(configuration, provider: "localhost:9").text(of: request)
+    #expect(command.hasPrefix("curl --globoff --path-as-is \(words) --data-raw"), "\(command)")
+    #expect(command.hasSuffix("'\(isPlain ? "http" : "https")://localhost:9/3/device/00'"))
+  }
+}
