@@ -107,11 +107,11 @@ import Testing
     try await AdminScene.run { ask in
       let phone = try await ask.relay.phone(topic: "com.example.app")
       let feed = try #require(await ask.relay.relay.feeds.feed())
-      // Its events are told to nobody.
-      await ask.relay.relay.feeds.pauseUnused(feed, after: .zero)
       let wish = #"{"expect":{"what":"delivered","count":3},"timeout":"10m"}"#
       var count = 0
       let met = try await outcome(ask, wish) {
+        // What happens now is told to nobody.
+        await ask.relay.relay.feeds.pauseUnused(feed, after: .zero)
         count += 1
         if count <= 3 { try await ask.relay.push(Self.shown, to: phone) }
         await feed.append(FeedBatch(lost: 1))
