@@ -8,12 +8,14 @@ a line a minute, and the sum of all runs at the end. Exits with 1 when something
 
 import collections
 import contextlib
+import functools
 import http.client
 import itertools
 import json
 import math
 import os
 import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -23,9 +25,11 @@ import time
 from relay import TOPIC, Client, Relay, must, run, words
 
 SILENT = TOPIC + ".silent"
-PHONES, PROVIDERS, PUSHES_A_SECOND = 60, 4, 120
-# Seconds: between samples, accounts, restarts, and from a start until memory is compared.
-SAMPLE, ACCOUNT, LIFE, WARM_UP = 10, 300, 1200, 420
+PHONES, PROVIDERS, PUSHES_A_SECOND = 60, 8, 400
+# Seconds between samples, accounts and restarts.
+SAMPLE, ACCOUNT, LIFE = 10, 300, 1200
+# Pushes to a relay until its memory is compared: until then the lives of the last 100,000 fill their place.
+WARM_UP = 120_000
 # What one relay may gain or lose in an hour, as its samples have it.
 FLAT_BYTES, FLAT_DESCRIPTORS = 2 << 20, 4
 FAULTS = [
@@ -78,7 +82,7 @@ class Phone:
 
     def come(self, relay):
         self.link = Client(relay.device, ca=relay.ca)
-        self.link.listeners[self.link.next_stream] = self.hear
+        self.link.listeners[self.link.next_stream] = functools.partial(self.hear, self.link)
         self.link.request("POST", f"/v1/devices/{self.known['device']}/stream", self.fields)
 
     def go(self):
@@ -86,8 +90,7 @@ class Phone:
             self.link.close()
         self.link = None
 
-    def hear(self, stream, line):
-        link = self.link
+    def hear(self, link, stream, line):
         if line["type"] == "bye":
             link.close()
         elif line["type"] == "keepalive":
@@ -118,7 +121,7 @@ class Soak:
         self.number, self.pushing, self.gate = itertools.count(time.time_ns()), 0, threading.Condition()
         os.makedirs(f"{folder}/state", mode=0o700, exist_ok=True)
         self.relay = Relay(program, f"{folder}/state", encrypted=True, threads=2, store="sqlite")
-        self.born = time.monotonic()
+        self.born, self.pushes_before = time.monotonic(), 0
         self.phones = self.roster()
 
     def roster(self):
@@ -313,7 +316,7 @@ class Soak:
                 self.fail(f"the relay ended with {status}")
         self.relay.process.stdout.close()
         self.relay.start()
-        self.born = time.monotonic()
+        self.born, self.pushes_before = time.monotonic(), self.pushes()
 
     def record(self):
         """A minute on record, which replays."""
@@ -323,18 +326,19 @@ class Soak:
                 return
             self.pause(60)
             self.relay.ask("POST", f"/v1/recordings/{name}/stop", {})
-            for path in (f"{self.folder}/state/recordings/{name}.prr", ):
-                replayed = subprocess.run([self.program, "replay", path], capture_output=True, text=True)
-                self.counts["recordings replayed"] += 1
-                if replayed.returncode:
-                    self.fail(f"{name} does not replay: {replayed.stdout[-500:]}{replayed.stderr[-500:]}")
+            path = f"{self.folder}/state/recordings/{name}.prr"
+            replayed = subprocess.run([self.program, "replay", path], capture_output=True, text=True)
+            self.counts["recordings replayed"] += 1
+            if replayed.returncode:
+                self.fail(f"{name} does not replay: {replayed.stdout[-500:]}{replayed.stderr[-500:]}")
             self.relay.ask("DELETE", f"/v1/recordings/{name}")
 
     def sample(self):
         relay, state = self.relay, f"{self.folder}/state"
         with os.scandir(state) as files:
             journal = sum(file.stat().st_size for file in files if file.is_file())
-        values = {"life": round(self.born), "age": round(time.monotonic() - self.born, 1), "bytes": relay.memory(),
+        values = {"life": round(self.born), "age": round(time.monotonic() - self.born, 1),
+                  "pushes": self.pushes() - self.pushes_before, "bytes": relay.memory(),
                   "descriptors": relay.descriptors(), "processor": relay.processor(), "journal": journal}
         self.say("sample", **values)
         return values
@@ -358,7 +362,7 @@ class Soak:
         try:
             while time.monotonic() < self.end:
                 values = self.pause(60)
-                print(f"{(time.monotonic() - start) / 60:5.0f} min: {sum(self.pushes().values())} pushes, "
+                print(f"{(time.monotonic() - start) / 60:5.0f} min: {self.pushes()} pushes, "
                       f"{values['bytes'] >> 20} MB, {values['descriptors']} descriptors, "
                       f"{values['journal'] >> 20} MB journal, {len(self.wrong)} wrong", flush=True)
                 if self.relay.process.poll() is not None:
@@ -384,7 +388,7 @@ class Soak:
 
     def pushes(self):
         kinds = ("visible", "collapsed", "silent", "fleeting", "refused")
-        return {key: count for key, count in self.counts.items() if key.split(":")[0] in kinds}
+        return sum(count for key, count in list(self.counts.items()) if key.split(":")[0] in kinds)
 
 
 def slope(samples, field):
@@ -410,7 +414,7 @@ def report(folder):
         if line["kind"] == "run":
             counts.update(line["counts"])
             seconds += line["seconds"]
-        elif line["kind"] == "sample" and line["age"] > WARM_UP:
+        elif line["kind"] == "sample" and line.get("pushes", 0) > WARM_UP:
             lives[line["life"]].append(line)
         wrong += line["kind"] == "wrong"
     print(f"\n{seconds / 3600:.2f} hours in {sum(line['kind'] == 'run' for line in lines)} runs")
@@ -424,7 +428,7 @@ def report(folder):
             break
         mean, half = interval([slope(samples, field) for samples in lives])
         within = f" ± {half / unit:.2f}" if half is not None else ""
-        print(f"{'MB' if unit > 1 else field} an hour, {len(lives)} lives from {WARM_UP} s on: {mean / unit:+.2f}{within}")
+        print(f"{'MB' if unit > 1 else field} an hour, {len(lives)} lives from {WARM_UP:,} pushes on: {mean / unit:+.2f}{within}")
         grows = grows or mean - (half or 0) > flat
     print("something grows" if grows else f"{wrong} wrong")
     return wrong == 0 and not grows
@@ -432,6 +436,8 @@ def report(folder):
 
 def main():
     program, folder, minutes, seed = sys.argv[1:]
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     soak = Soak(program, folder, float(minutes), int(seed))
     with contextlib.suppress(KeyboardInterrupt):
         soak.go()

@@ -30,8 +30,10 @@ extension Shard {
     guard devices.count < Limits.devicesPerShard else {
       return effects.append(.answer(request, .refused(.tooManyDevices)))
     }
-    guard hasRoomForPersist else { return effects.append(.answer(request, .refused(.unavailable))) }
-    precondition(deviceNumber(id) == nil, "device ids are minted at random and never twice")
+    // Ids are minted at random and never twice; what comes as another node's may say one again.
+    guard hasRoomForPersist, deviceNumber(id) == nil else {
+      return effects.append(.answer(request, .refused(.unavailable)))
+    }
     deviceIndex.insert(
       devices.insert(Device(id: id, secret: credential.secret)).number, KeyedHash.hash(id))
     counters.devices += 1

@@ -8,8 +8,7 @@ package struct TakenPush: Hashable, Sendable {
     package var device: DeviceID
 
     package init(apnsID: UniqueID, device: DeviceID) {
-      self.apnsID = apnsID
-      self.device = device
+      (self.apnsID, self.device) = (apnsID, device)
     }
   }
 
@@ -18,9 +17,7 @@ package struct TakenPush: Hashable, Sendable {
   package var takenAt: Instant
 
   package init(notification: Notification, acceptedAt: Instant, takenAt: Instant) {
-    self.notification = notification
-    self.acceptedAt = acceptedAt
-    self.takenAt = takenAt
+    (self.notification, self.acceptedAt, self.takenAt) = (notification, acceptedAt, takenAt)
   }
 }
 

@@ -36,6 +36,17 @@ import Testing
     }
   }
 
+  @Test(arguments: [
+    (AdvanceWish(goal: .by(.hours(9600))), true), (AdvanceWish(goal: .next), true),
+    (AdvanceWish(goal: .by(.hours(9600) + .milliseconds(1))), false),
+    (AdvanceWish(goal: .to(Instant(milliseconds: 34_560_000_007))), true),
+    (AdvanceWish(goal: .to(Instant(milliseconds: 34_560_000_008))), false),
+    (AdvanceWish(goal: .to(Instant(milliseconds: .max))), false),
+  ]) func fourHundredDaysAreTheMost(wish: AdvanceWish, isTaken: Bool) {
+    let isRefused = (try? wish.check(at: Instant(milliseconds: 7))) == nil
+    #expect(isRefused == !isTaken)
+  }
+
   @Test func ratesAreFromNoneToAMillion() throws {
     for rate in [0, 0.5, 60, 1e6] {
       #expect(try RateWish(Array(#"{"rate":\#(rate)}"#.utf8)).rate == rate)

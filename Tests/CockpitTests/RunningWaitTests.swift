@@ -54,6 +54,17 @@ import Testing
     }
   }
 
+  /// `timeout` is of the machine's time, also where the wait moves the clock.
+  @Test func aWaitThatAdvancesHasATimeout() async throws {
+    try await AdminScene.run { ask in
+      _ = try await ask.relay.phone(topic: "com.example.app")
+      let before = ask.relay.nowMilliseconds
+      let wish = #"{"expect":{"what":"received"},"within":"300d","advance":true,"timeout":"0s"}"#
+      #expect(await Self.outcome(ask.relay.cockpit, wish) == "NotYet")
+      #expect(ask.relay.nowMilliseconds < before + 300 * 86_400_000)
+    }
+  }
+
   /// A refused request never becomes a push, and no event tells of it.
   @Test func aWaitForRefusalsLooksFromTimeToTime() async throws {
     try await AdminScene.run { ask in

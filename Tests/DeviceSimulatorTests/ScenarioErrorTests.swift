@@ -303,6 +303,13 @@ import Testing
     #expect(found.hasPrefix("x.json:4: events[0].transfer.\(expected)"), "\(found)")
   }
 
+  /// A name is printed as it is.
+  @Test(arguments: ["\\u001b]0;x", "a\\n", "\\u007f"])
+  func namesHaveNoControlCharacters(name: String) {
+    let text = #"[{"name":"\#(name)","apps":[{"name":"chat"}]}]"#
+    #expect(problem(scenarioText(phones: text)).hasSuffix("a name has no control characters"))
+  }
+
   @Test(arguments: ["http://a", "https://files.example:8443/a/b?c=d&e#f", "http://[::1]/"])
   func goodAddresses(url: String) {
     let app = #"{"name":"chat","onLeave":{"transfers":[{"name":"t","bytes":1,"url":"\#(url)","#

@@ -41,6 +41,25 @@ import Testing
     }
   }
 
+  /// A wait is told, half a body and events that nobody reads are cut: the relay drains meanwhile.
+  @Test func theAdminAPICannotKeepTheRelayFromEnding() async throws {
+    let setup = RelaySetup(environment: ["PUSHRELAY_SHUTDOWN_TIMEOUT": "1"])
+    try await RelayProcess.run(setup) { relay in
+      let asked = try await Subprocess.run(
+        .name("python3"), arguments: [Program.client("lingering.py"), relay.state + "/admin.sock"],
+        input: .none, output: .sequence, error: .string(limit: 1_000_000)
+      ) { execution in
+        var lines = LineReader(execution.standardOutput)
+        #expect(try await lines.next("asked") == "asked")
+        try relay.terminate()
+        #expect(try await lines.next("the wait's answer") == "503 ShuttingDown")
+        #expect(try await lines.next("the end of the others") == "ended")
+      }
+      #expect(asked.terminationStatus.isSuccess, "\(asked.standardError)")
+      #expect(try await relay.endsSoon())
+    }
+  }
+
   @Test func aPhoneThatDoesNotReadCannotKeepTheRelayFromEnding() async throws {
     let setup = RelaySetup(environment: ["PUSHRELAY_SHUTDOWN_TIMEOUT": "1"])
     try await RelayProcess.run(setup) { relay in

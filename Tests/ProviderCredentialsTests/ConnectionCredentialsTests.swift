@@ -183,6 +183,18 @@ import Testing
     #expect(world.verifier.signatureChecks == 5)
   }
 
+  /// A token is the same however its scheme and the blanks before it are written.
+  @Test func aTokenSpeltOtherwiseIsNoUpdate() throws {
+    var world = World()
+    let header = try world.header(.team, issuedAt: TestProvider.issuedAt)
+    let token = header.split(separator: " ").last ?? ""
+    for scheme in ["bearer ", "Bearer ", "BEARER ", "bearer   ", "bearer "] {
+      #expect(world.authorize(scheme + token) == nil, "\(scheme)")
+    }
+    let other = try world.header(.team, issuedAt: TestProvider.issuedAt + 1)
+    #expect(world.authorize(other) == nil, "the first update")
+  }
+
   @Test func theTwentyMinutesEndOnTheMillisecond() throws {
     var world = World()
     let tokens = try (0..<3).map {

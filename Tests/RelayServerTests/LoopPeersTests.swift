@@ -43,6 +43,17 @@ import Testing
     #expect(receiver.peers.sentCount == 1 && sender.peers.receivedCount == 1)
   }
 
+  /// A message of another node may name a loop that there is not.
+  @Test func whatIsForNoLoopIsDropped() {
+    let (loop, runners) = makeRunners(2)
+    let stream = StreamAddress(loop: 7, connection: 9, stream: 1)
+    runners[0].peers.pass(.hello(stream), loop: 7)
+    runners[0].peers.pass(.sendEmpty(stream), loop: .max)
+    runners[0].finishBatch()
+    loop.run()
+    #expect(runners[0].peers.sentCount == 0 && runners[1].peers.receivedCount == 0)
+  }
+
   /// What was said before the relay was taken back is not done afterwards.
   @Test func anEarlierMessageIsStale() {
     let (loop, runners) = makeRunners(2)
