@@ -86,8 +86,12 @@ struct ClusterCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      try await common.show(
-        undo ? .DELETE : .POST, "/v1/cluster/nodes/\(node)/drain", as: ClusterCommand.show)
+      try await common.show(undo ? .DELETE : .POST, "/v1/cluster/nodes/\(node)/drain") {
+        ClusterCommand.show($0)
+        // That was the moment at which it was told.
+        let begun = undo ? "takes stripes again" : "gives its stripes away"
+        Console.log("\(node) \(begun); 'pushrelay cluster status' says how far it is")
+      }
     }
   }
 

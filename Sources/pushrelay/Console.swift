@@ -80,7 +80,7 @@ enum Console {
         continue
       }
       let first = line.count - last.count
-      if columns - first < min(last.count, 24) {
+      if !last.isEmpty, columns - first < min(last.count, 24) {
         say(styled: Highlight.text(String(line.prefix(first - 2)), colour))
         line = "  " + last
       }

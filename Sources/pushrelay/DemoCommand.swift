@@ -65,8 +65,9 @@ struct DemoCommand: AsyncParsableCommand {
     try await story.piggyback()
     try await story.offline()
     try await story.hold()
-    try await story.printCurl()
+    try await story.printDevice()
     guard !exit else { return }
+    story.printCurl()
     if let page {
       let token = try AdminToken.read(Cockpit.tokenPath(state: state))
       Console.say("\nThe page that shows all of it: http://\(page)/#token=\(token)")

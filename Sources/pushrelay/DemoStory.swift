@@ -98,13 +98,16 @@ struct DemoStory {
     while let line = await lines.next() { tell(line) }
   }
 
-  /// Prints commands that work against this relay.
-  func printCurl() async throws {
-    let provider = addresses.provider
-    let device = addresses.device
+  func printDevice() async throws {
     let answer = try await DeviceAPI(phone).statusBody(of: identity)
     Console.say("\n5. The device as the relay sees it (GET /v1/devices/{device}):\n")
     Console.say("   " + String(decoding: answer, as: UTF8.self))
+  }
+
+  /// Prints commands that work against this relay.
+  func printCurl() {
+    let provider = addresses.provider
+    let device = addresses.device
     Console.say(
       """
       6. Your turn. In another terminal, in this directory:

@@ -135,8 +135,7 @@ struct DeviceCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "What the apps declare: remote-notification, fetch, location, audio, newsstand; repeatable "
-        + "(default: the first three).",
+      "What the apps declare: remote-notification, fetch, location, audio, newsstand; repeatable.",
       valueName: "mode"))
   var mode: [BackgroundModes] = [.remoteNotification, .fetch, .location]
 
@@ -322,4 +321,6 @@ extension BackgroundModes: ExpressibleByArgument {
     guard let mode = Self.names.first(where: { $0.0 == argument })?.1 else { return nil }
     self = mode
   }
+
+  var defaultValueDescription: String { Self.names.first { $0.1 == self }?.0 ?? "" }
 }
