@@ -3,7 +3,7 @@ import RelayClient
 import Synchronization
 
 actor LoadTally {
-  /// What providers' connections hear, on their loops.
+  /// The answers that providers' connections hear, on their loops.
   private struct Answers {
     var counts: [String: Int] = [:]
     var acceptedVisible = 0
