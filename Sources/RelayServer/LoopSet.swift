@@ -308,6 +308,9 @@ final class Inbox: Sendable {
     running.withLock { $0 = Running(loops: loops, journal: journal, clock: clock) }
   }
 
+  /// Before the loops end: whoever asks later is told that there are none.
+  func close() { running.withLock { $0 = nil } }
+
   /// nil for the system's clock.
   var clock: VirtualClock? { running.withLock { $0 }?.clock }
 

@@ -100,9 +100,11 @@ package final class Relay: Service {
     do {
       try await serve(on: group)
     } catch {
+      inbox.close()
       try? await group.shutdownGracefully()
       throw error
     }
+    inbox.close()
     try await group.shutdownGracefully()
   }
 
