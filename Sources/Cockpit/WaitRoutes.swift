@@ -87,7 +87,7 @@ struct WaitRoutes {
     let rewindCount = relay.rewindCount
     var finding = try await look(wish)
     if let met = met(finding, wish, since: start) { return met }
-    if finding.isHopeless { return try await over(finding, wish, since: start) }
+    if finding.isDecided(for: wish) { return try await over(finding, wish, since: start) }
     if relay.nodeName != nil, wish.timeout > .milliseconds(0) {
       // Events on other nodes are missed until those are followed.
       await relay.feeds.follow(feed)
@@ -107,7 +107,7 @@ struct WaitRoutes {
       {
         finding = try await look(wish)
         if let met = met(finding, wish, since: start) { return met }
-        if finding.isHopeless { break }
+        if finding.isDecided(for: wish) { break }
       }
       if let limit, !wish.advances, relay.now >= limit { break }
     }
@@ -156,8 +156,13 @@ struct WaitRoutes {
           throw Refusal.missing("UnknownNotification", "no such notification in the relay's log")
         }
         if let met = met(finding, wish, since: start) { return met }
-        if finding.isHopeless { return try await over(finding, wish, since: start) }
-        if ContinuousClock.now >= deadline { return try await over(finding, wish, since: start) }
+        if finding.isDecided(for: wish) { return try await over(finding, wish, since: start) }
+        guard ContinuousClock.now < deadline else {
+          guard wish.never else { return try await over(finding, wish, since: start) }
+          throw Refusal.conflict(
+            "NotYet",
+            "the clock has come only to \(clock.now.iso8601) in timeout, which may be up to 10m")
+        }
         guard let next = await clock.next(), next.at <= end, clock.now < end else {
           if clock.now < end { try await reach(end, by: clock) }
           let last = try await look(wish)
@@ -200,6 +205,11 @@ struct WaitRoutes {
     var away: NodeAway?
     /// The request that is nearest to the wanted, if none is that.
     var nearest: SentRequest?
+
+    /// It cannot come any more, or what must never happen has happened.
+    func isDecided(for wish: WaitWish) -> Bool {
+      isHopeless || wish.never && (isSo || !events.isEmpty || !refusals.isEmpty)
+    }
   }
 
   private func look(_ wish: WaitWish) async throws -> Finding {

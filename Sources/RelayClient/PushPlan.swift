@@ -33,7 +33,11 @@ extension RelayClient {
       client: self, plan: plan, providerToken: providerToken, state: state, end: end)
     eventLoop.execute { run.sendWhatIsDue() }
     do {
-      try await end.futureResult.get()
+      try await withTaskCancellationHandler {
+        try await end.futureResult.get()
+      } onCancel: {
+        Task { await close() }
+      }
     } catch {
       throw error as? ClientError ?? .closed
     }

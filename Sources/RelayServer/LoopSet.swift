@@ -308,7 +308,7 @@ final class Inbox: Sendable {
     running.withLock { $0 = Running(loops: loops, journal: journal, clock: clock) }
   }
 
-  /// Before the loops end: whoever asks later is told that there are none.
+  /// Forgets the loops, which are about to end: none of them is asked any more.
   func close() { running.withLock { $0 = nil } }
 
   /// nil for the system's clock.

@@ -133,6 +133,7 @@ package actor VirtualClock {
     _ goal: Goal, from: Instant?
   ) async throws(ClockError) -> ClockAdvance {
     if let from, from != now { throw .moved(now: now) }
+    let stopsBefore = stops
     let before = await fired()
     let present = try await settle()
     let target: Instant
@@ -144,7 +145,7 @@ package actor VirtualClock {
       target = max(moment.at, now)
     }
     guard target >= now else { throw .backwards(now: now) }
-    let phones = try await move(to: target, present)
+    let phones = try await move(to: target, present, unlessStoppedSince: stopsBefore)
     let after = await fired()
     var fired = phones > 0 ? [Kind.phone.rawValue: phones] : [:]
     for kind in TimerWheel.Subject.Kind.allCases {
@@ -212,9 +213,10 @@ package actor VirtualClock {
   // MARK: Steps
 
   /// Moves through every instant until `target`; returns how often a phone acted by itself.
-  private func move(to target: Instant, _ present: ClockState) async throws(ClockError) -> Int {
+  private func move(
+    to target: Instant, _ present: ClockState, unlessStoppedSince stopsBefore: Int
+  ) async throws(ClockError) -> Int {
     var (phones, state) = (0, present)
-    let stopsBefore = stops
     while let moment = state.next, moment.at <= target {
       phones += try await go(to: moment.at)
       state = try await settle()

@@ -62,6 +62,20 @@ import Testing
       let wish = #"{"expect":{"what":"received"},"within":"300d","advance":true,"timeout":"0s"}"#
       #expect(await Self.outcome(ask.relay.cockpit, wish) == "NotYet")
       #expect(ask.relay.nowMilliseconds < before + 300 * 86_400_000)
+      let never = wish.replacing(#"{"what":"received"}"#, with: #"{"what":"stored","never":true}"#)
+      let answer = await Self.outcome(ask.relay.cockpit, never)
+      #expect(answer == "NotYet", "the clock has not come to the end of within")
+    }
+  }
+
+  /// What must never happen and has is said at once, not when the time is over.
+  @Test func aNeverThatHasHappenedEnds() async throws {
+    try await AdminScene.run { ask in
+      let phone = try await ask.relay.phone(topic: "com.example.app")
+      let push = try await ask.relay.push(Self.shown, to: phone)
+      try await ask.relay.wait(for: .delivered, of: push)
+      let wish = #"{"expect":{"what":"delivered","never":true},"timeout":"10m"}"#
+      #expect(await Self.outcome(ask.relay.cockpit, wish) == "Happened")
     }
   }
 
