@@ -263,7 +263,7 @@ let package = Package(
     .executableTarget(
       name: "core-benchmarks",
       dependencies: [
-        "HTTP2", "Primitives", "RelayCore", "RelayRecording",
+        "DeviceLink", "HTTP2", "Primitives", "RelayCore", "RelayRecording",
         .product(name: "NIOCore", package: "swift-nio"),
       ],
       path: "Sources/CoreBenchmarks", swiftSettings: safe),

@@ -8,6 +8,7 @@ enum BenchmarkCase: String, CaseIterable {
   case path
   case request
   case answer
+  case line
   case submit
   case submitOnly = "submit-only"
   case deliver
@@ -31,6 +32,7 @@ enum BenchmarkCase: String, CaseIterable {
     case .path: "a head that differs from the last in its path only, and all checks"
     case .request: "such a head and the body of 220 bytes, up to the notification"
     case .answer: "the two ids of an answer, written"
+    case .line: "a push's line to its device written, the one that acknowledges it read"
     case .submit: "a push to an away device: submitted, persisted, stored, effects performed"
     case .submitOnly: "the same, without the notification being made and effects performed"
     case .deliver: "a push to a connected device: submitted, persisted, sent, acknowledged"
@@ -61,6 +63,7 @@ enum BenchmarkCase: String, CaseIterable {
     case .path: try measurePath(count)
     case .request: try measureRequest(alert, count)
     case .answer: measureAnswer(count)
+    case .line: try measureLine(alert, count)
     case .submit: try measurePushes(alert, count)
     case .submitOnly: try measureSubmitOnly(alert, count)
     case .deliver: try measurePushes(alert, count, isConnected: true)

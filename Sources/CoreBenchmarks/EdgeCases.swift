@@ -1,6 +1,8 @@
+import DeviceLink
+import Primitives
 import RelayCore
 
-/// Cases before a shard sees the request.
+/// Cases before a shard sees the request, and behind it.
 
 func measureScan(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Measurement {
   try measure(count) { _ throws(CommandError) in
@@ -117,4 +119,37 @@ func measureAnswer(_ count: Int) -> Measurement {
     return 0
   }
   return Measurement(nanoseconds: measured?.nanoseconds ?? 0, sum: sum)
+}
+
+/// A push's line to its device, and the line that acknowledges it.
+func measureLine(_ payload: [UInt8], _ count: Int) throws(CommandError) -> Measurement {
+  guard let topic = Topic("com.example.app") else { throw .refused("the topic") }
+  let acknowledgements = (0..<256).map { number in
+    var bytes: [UInt8] = []
+    let id = UniqueID(generator: generator, number: UInt64(number))
+    UpLine.ack(id: id, outcome: nil).write(to: &bytes)
+    return bytes
+  }
+  let notification = Notification(
+    uniqueID: UniqueID(generator: generator, number: 0),
+    apnsID: UniqueID(generator: generator, number: 1), token: token(of: 0), topic: topic,
+    notificationClass: .visible, pushType: .alert, priority: .immediate, wakesApp: false,
+    collapseID: [], expiration: .at(start + .hours(1)), payload: payload)
+  var splitter = LineSplitter()
+  var bytes: [UInt8] = []
+  return try measure(count) { index throws(CommandError) in
+    bytes.removeAll(keepingCapacity: true)
+    DownLine.notification(
+      Delivery(notification: notification, via: .direct, acceptedAt: start, sentAt: start)
+    ).write(to: &bytes)
+    var sum = UInt64(bytes.count)
+    let acknowledgement = acknowledgements[index & 255]
+    splitter.receive(acknowledgement.span) { piece in
+      guard case .line(let line) = piece, case .ack(let id, _)? = try? UpLine(line.span) else {
+        return
+      }
+      sum &+= id.low
+    }
+    return sum
+  }
 }

@@ -75,7 +75,8 @@ let importRules: [ImportRule] = [
     others: collections.union(toolchain)),
   // Measures the core, recordings and the protocol engine; reads payload files and prints.
   ImportRule(
-    target: "CoreBenchmarks", own: ["Primitives", "RelayCore", "RelayRecording", "HTTP2"],
+    target: "CoreBenchmarks",
+    own: ["Primitives", "RelayCore", "RelayRecording", "DeviceLink", "HTTP2"],
     others: toolchain.union(["NIOCore", "Foundation"])),
   // Layer 1: keys, certificates, settings; nothing of loops and connections.
   ImportRule(
