@@ -170,13 +170,14 @@ extension ClusterJournal {
     _ onNotice: (Notice) -> Void
   ) async throws(StoreError) {
     var watch = Membership(length: configuration.lease)
-    var isFirst = true
+    var turn = 0
     while true {
       let keys = try await bucket.nodes().filter { $0.stamp.node == configuration.node }
       watch.observe(keys, at: clock)
       if watch.alive(at: clock).isEmpty { return }
-      if isFirst { onNotice(.waiting(for: configuration.node)) }
-      isFirst = false
+      // Again each five leases: another relay may have this name, and stay.
+      if turn % 60 == 0 { onNotice(.waiting(for: configuration.node)) }
+      turn += 1
       do {
         try await Task.sleep(for: .milliseconds(configuration.lease.milliseconds / 12))
       } catch {

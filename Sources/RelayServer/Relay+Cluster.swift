@@ -177,7 +177,8 @@ extension Relay {
     switch notice {
     case .waiting(let node):
       logger.notice(
-        "waiting: a relay with this node name is at work, or was a moment ago",
+        "waiting: a relay with this node name is at work, or was a moment ago; if it stays, choose "
+          + "another --node for this one",
         metadata: ["node": "\(node)"])
     case .joined(let number, let stripes, let partitions, let replicas):
       logger.notice(

@@ -66,7 +66,8 @@ struct WaitCommand: AsyncParsableCommand {
       "expect": expect, "within": within, "advance": advance, "timeout": timeout,
     ]
     try await common.show(.POST, "/v1/wait", body: try JSONText.bytes(body)) { (met: WaitAnswer) in
-      for event in met.events { Console.say("\(event.at)  \(event.text)") }
+      for event in met.events.prefix(count) { Console.say("\(event.at)  \(event.text)") }
+      if met.events.count > count { Console.log("and \(met.events.count - count) more") }
       guard met.events.isEmpty else { return }
       Console.say(
         never ? "it has not happened in \(met.relayTime)" : "it is so after \(met.relayTime)")
