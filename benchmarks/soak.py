@@ -28,8 +28,8 @@ SILENT = TOPIC + ".silent"
 PHONES, PROVIDERS, PUSHES_A_SECOND = 60, 8, 400
 # Seconds between samples, accounts and restarts.
 SAMPLE, ACCOUNT, LIFE = 10, 300, 1200
-# Pushes to a relay until its memory is compared: until then the lives of the last 100,000 fill their place.
-WARM_UP = 120_000
+# Pushes to a relay until its memory is compared: the lives of the last 100,000 fill their place, and what malloc keeps comes to rest.
+WARM_UP = 200_000
 # What one relay may gain or lose in an hour, as its samples have it.
 FLAT_BYTES, FLAT_DESCRIPTORS = 2 << 20, 4
 FAULTS = [
@@ -197,8 +197,10 @@ class Soak:
             phone.pushed.pop()
         if answer[0] == 0:
             link.close()
-        if kind == "refused" and answer[0] == 200:
-            self.fail(f"a push to the token {token} was answered 200")
+        if (kind == "refused") == (answer[0] == 200) or answer[0] == 403:
+            # Faults refuse, too, and whoever was removed meanwhile is gone.
+            if answer[0] not in (0, 400, 410, 503):
+                self.fail(f"a {kind} push was answered {words(answer)}")
 
     def serve_phones(self):
         """Has those connected that want to be; each is there for a while and then away. One in a while is replaced."""
@@ -316,6 +318,8 @@ class Soak:
                 self.fail(f"the relay ended with {status}")
         self.relay.process.stdout.close()
         self.relay.start()
+        # A provider token is good for an hour.
+        self.relay.bearer = run(self.program, "jwt", "--state", f"{self.folder}/state").strip()
         self.born, self.pushes_before = time.monotonic(), self.pushes()
 
     def record(self):

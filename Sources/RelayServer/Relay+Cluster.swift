@@ -177,8 +177,7 @@ extension Relay {
     switch notice {
     case .waiting(let node):
       logger.notice(
-        "waiting: a relay with this node name is at work, or was a moment ago; if it stays, choose "
-          + "another --node for this one",
+        "waiting: a relay of this name is at work, or just was; if it stays, use another --node",
         metadata: ["node": "\(node)"])
     case .joined(let number, let stripes, let partitions, let replicas):
       logger.notice(

@@ -33,8 +33,8 @@ struct HopSet {
   /// When they may be sent: the later, the more went last time. So much traffic is few messages,
   /// and little of it does not wait.
   var dueAt = NIODeadline.uptimeNanoseconds(0)
-  /// The number of the last message from each loop of another node.
-  var lastNumbers: [Place: UInt64] = [:]
+  /// The last message from each loop of another node.
+  var lastHeads: [Place: HopHead] = [:]
   /// Events by stripe that no node could take yet, in order.
   var waiting: [[Waiting]]
   var waitingCount = 0
@@ -210,17 +210,19 @@ extension ShardRunner {
     }
   }
 
+  /// A node that had lost sight of this one counts from 1 again, but later.
   private func isRepeated(_ head: HopHead) -> Bool {
     let place = HopSet.Place(node: head.node, loop: head.loop)
-    return head.number <= (hops?.lastNumbers[place] ?? 0)
+    guard let last = hops?.lastHeads[place] else { return false }
+    return head.number <= last.number && head.sentAt <= last.sentAt
   }
 
   /// A missing message may have held frames for phones; later ones must not overtake them. The
   /// phones of that node connect again and get the newest.
   private func noticeLoss(before head: HopHead, isLate: Bool) {
     let place = HopSet.Place(node: head.node, loop: head.loop)
-    let expected = (hops?.lastNumbers[place] ?? 0) + 1
-    hops?.lastNumbers[place] = head.number
+    let expected = (hops?.lastHeads[place]?.number ?? 0) + 1
+    hops?.lastHeads[place] = head
     guard isLate || head.number != expected, let owners = hops?.owners else { return }
     endStreams(of: Set(owners.indices.filter { owners[$0] == head.node }))
   }
@@ -290,7 +292,7 @@ extension ShardRunner {
     hops?.loopCounts = loopCounts
     let gone = before.loopCounts.keys.filter { loopCounts[$0] == nil }
     if !gone.isEmpty {
-      hops?.lastNumbers = before.lastNumbers.filter { !gone.contains($0.key.node) }
+      hops?.lastHeads = before.lastHeads.filter { !gone.contains($0.key.node) }
       let now = now
       for stream in core.shard.connections where gone.contains(stream.node) {
         decide(.stream(stream, .disconnected), at: now)
