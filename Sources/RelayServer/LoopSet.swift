@@ -30,6 +30,7 @@ final class LoopSet: Sendable {
   private let peers: [ShardRunner.Peer]
   private let sweeps: [RepeatedTask]
   private let places: Mutex<PartitionTable>
+  private let isOpen = Mutex(true)
   /// For what all loops do together: follow a clock, change a policy, release a partition, save a
   /// state.
   let turns = TurnQueue()
@@ -179,20 +180,44 @@ final class LoopSet: Sendable {
 
   var count: Int { peers.count }
 
-  func onLoop(_ index: Int, _ body: @escaping @Sendable (ShardRunner) -> Void) {
+  /// Has a loop do something; false when the loops have ended.
+  @discardableResult
+  func onLoop(_ index: Int, _ body: @escaping @Sendable (ShardRunner) -> Void) -> Bool {
     let peer = peers[index]
-    peer.eventLoop.execute { body(peer.runner.value) }
+    return isOpen.withLock { isOpen in
+      if isOpen { peer.eventLoop.execute { body(peer.runner.value) } }
+      return isOpen
+    }
   }
 
-  /// Asks each loop's runner; the answers are in the order of the loops.
+  /// The answer of one loop's runner to come; none when the loops have ended.
+  private func question<Answer: Sendable>(
+    _ index: Int, _ body: @escaping @Sendable (ShardRunner) -> Answer
+  ) -> AsyncStream<Answer> {
+    let (answer, teller) = AsyncStream.makeStream(of: Answer.self)
+    let isAsked = onLoop(index) { runner in
+      teller.yield(body(runner))
+      teller.finish()
+    }
+    if !isAsked { teller.finish() }
+    return answer
+  }
+
+  /// Asks one loop's runner; nil when the loops have ended.
+  func ask<Answer: Sendable>(
+    _ index: Int, _ body: @escaping @Sendable (ShardRunner) -> Answer
+  ) async -> Answer? {
+    await question(index, body).first { _ in true }
+  }
+
+  /// Asks each loop's runner; the answers are in the order of the loops. None when they have ended.
   func onEach<Answer: Sendable>(
     _ body: @escaping @Sendable (ShardRunner) -> Answer
   ) async -> [Answer] {
-    let futures = peers.map { peer in peer.eventLoop.submit { body(peer.runner.value) } }
+    let questions = peers.indices.map { question($0, body) }
     var answers: [Answer] = []
-    for future in futures {
-      // A loop that is gone has no answer.
-      if let answer = try? await future.get() { answers.append(answer) }
+    for question in questions {
+      if let answer = await question.first(where: { _ in true }) { answers.append(answer) }
     }
     return answers
   }
@@ -224,10 +249,14 @@ final class LoopSet: Sendable {
     let holders = table
     _ = await onEach { $0.depart(gone) }
     for partition in gone where holders[partition] != PartitionTable.elsewhere {
-      let peer = peers[holders[partition]]
-      let done = peer.eventLoop.makePromise(of: Void.self)
-      peer.eventLoop.execute { peer.runner.value.drop(partition, done: done) }
-      try? await done.futureResult.get()
+      await withCheckedContinuation { continuation in
+        let isAsked = onLoop(holders[partition]) { runner in
+          let done = runner.eventLoop.makePromise(of: Void.self)
+          done.futureResult.whenComplete { _ in continuation.resume() }
+          runner.drop(partition, done: done)
+        }
+        if !isAsked { continuation.resume() }
+      }
       place([partition: PartitionTable.elsewhere])
     }
   }
@@ -263,6 +292,12 @@ final class LoopSet: Sendable {
     }
     sweeps.forEach { $0.cancel() }
     _ = await onEach { $0.closeAll() }
+  }
+
+  /// The event loops are about to end: all that were asked are answered, nobody is asked any more.
+  func end() {
+    for loop in peers.indices { onLoop(loop) { $0.adminPeers.endAll() } }
+    isOpen.withLock { $0 = false }
   }
 }
 
@@ -308,8 +343,8 @@ final class Inbox: Sendable {
     running.withLock { $0 = Running(loops: loops, journal: journal, clock: clock) }
   }
 
-  /// Forgets the loops, which are about to end: none of them is asked any more.
-  func close() { running.withLock { $0 = nil } }
+  /// Ends the loops for all who hold them, and forgets them.
+  func close() { running.withLock { $0.take() }?.loops.end() }
 
   /// nil for the system's clock.
   var clock: VirtualClock? { running.withLock { $0 }?.clock }

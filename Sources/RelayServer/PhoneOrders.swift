@@ -194,9 +194,10 @@ extension LoopSet {
     guard let newest = since.compactMap(\.self).max(), let loop = since.firstIndex(of: newest)
     else { return .takesNone }
     return await withCheckedContinuation { continuation in
-      onLoop(loop) { runner in
+      let isAsked = onLoop(loop) { runner in
         runner.order(order, to: device) { continuation.resume(returning: $0) }
       }
+      if !isAsked { continuation.resume(returning: .takesNone) }
     }
   }
 }

@@ -112,7 +112,8 @@ extension Relay {
     guard let loops = inbox.loops else { return .rejected(.serviceUnavailable) }
     return await withGracefulShutdownHandler {
       await withCheckedContinuation { continuation in
-        loops.onLoop(0) { $0.submit(notification, note, fields, continuation) }
+        let isAsked = loops.onLoop(0) { $0.submit(notification, note, fields, continuation) }
+        if !isAsked { continuation.resume(returning: .rejected(.shutdown)) }
       }
     } onGracefulShutdown: {
       // An answer that a fault holds back may be far off, and the listener waits for it.
@@ -149,20 +150,6 @@ extension Relay {
         return error
       }
     } ?? nil
-  }
-}
-
-extension LoopSet {
-  /// Asks one loop's runner; nil when the loop is gone.
-  func ask<Answer: Sendable>(
-    _ index: Int, _ body: @escaping @Sendable (ShardRunner) -> Answer
-  ) async -> Answer? {
-    let (promise, continuation) = AsyncStream.makeStream(of: Answer.self)
-    onLoop(index) { runner in
-      continuation.yield(body(runner))
-      continuation.finish()
-    }
-    return await promise.first { _ in true }
   }
 }
 
