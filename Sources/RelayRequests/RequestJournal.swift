@@ -19,7 +19,8 @@ package struct RequestJournal: Sendable {
   package init(limitBytes: Int, _ redaction: Redaction) {
     self.limitBytes = limitBytes
     self.redaction = redaction
-    blockBytes = min(65_536, limitBytes / 16)
+    // Most answers come while their rows are in the newest.
+    blockBytes = min(524_288, limitBytes / 16)
     newest = RequestBlock(first: 1)
   }
 
@@ -53,12 +54,12 @@ package struct RequestJournal: Sendable {
   }
 
   private mutating func beginBlock() {
-    let next = newest.end
-    olderBytes += newest.keptBytes
-    older.append(newest)
-    newest = RequestBlock(first: next)
+    let full = newest
+    olderBytes += full.keptBytes
+    older.append(full)
+    newest = RequestBlock(first: full.end)
     swap(&newest, &spare)
-    newest.empty(first: next)
+    newest.empty(first: full.end, roomLike: full)
   }
 
   /// Returns the number of the newest row.
@@ -148,6 +149,8 @@ private struct RequestBlock {
   /// same has it kept once.
   private var newestPayload = 0..<0
   private var heads: [RequestHead] = []
+  /// The head of the newest row that has one, and its place: requests come in runs.
+  private var newestHead: (id: ObjectIdentifier, place: UInt32)?
   /// Of requests whose heads were refused, the bodies that came later.
   private var laterBodies: [UInt64: [UInt8]] = [:]
   /// Of heads and later bodies.
@@ -165,14 +168,17 @@ private struct RequestBlock {
     rows.count * MemoryLayout<RequestRow>.stride + tails.count + otherBytes
   }
 
-  /// Keeps the memory.
-  mutating func empty(first: UInt64) {
+  /// Keeps the memory, and has as much as a full one: it does not grow step by step, with copies.
+  mutating func empty(first: UInt64, roomLike full: RequestBlock) {
     rows.removeAll(keepingCapacity: true)
     tails.removeAll(keepingCapacity: true)
     newestPayload = 0..<0
     heads.removeAll(keepingCapacity: true)
+    newestHead = nil
     laterBodies = [:]
     (otherBytes, forgottenCount, self.first) = (0, 0, first)
+    rows.reserveCapacity(full.rows.count)
+    tails.reserveCapacity(full.tails.count)
   }
 
   @inline(__always)
@@ -235,8 +241,10 @@ private struct RequestBlock {
   /// Connections take turns, so an earlier head may come again.
   @inline(__always)
   private mutating func place(of head: RequestHead) -> UInt32 {
-    if let last = heads.last, last === head { return UInt32(heads.count - 1) }
-    return earlierPlace(of: head)
+    if let newestHead, newestHead.id == ObjectIdentifier(head) { return newestHead.place }
+    let place = earlierPlace(of: head)
+    newestHead = (ObjectIdentifier(head), place)
+    return place
   }
 
   private mutating func earlierPlace(of head: RequestHead) -> UInt32 {
@@ -248,7 +256,10 @@ private struct RequestBlock {
   }
 
   func hasRow(_ number: UInt64, _ id: UniqueID) -> Bool {
-    (first..<end).contains(number) && rows[Int(number - first)].uniqueID == id
+    guard (first..<end).contains(number) else { return false }
+    // The span's row is looked at where it lies, the array's would be copied; `==` is a call.
+    let known = rows.span[Int(number - first)].uniqueID
+    return known.high == id.high && known.low == id.low
   }
 
   mutating func answered(_ number: UInt64, _ answer: SentRequest.Answer) {
@@ -304,6 +315,8 @@ private struct RequestBlock {
       otherBytes -= heads[place].fields.count
       heads[place] = .none
     }
+    // Its object may be gone, and another one at its address.
+    newestHead = nil
   }
 }
 

@@ -262,15 +262,6 @@ extension Relay {
   }
 
   private func ask(_ wish: RequestEvent, _ credential: DeviceCredential) async -> DeviceAnswer? {
-    guard let loops = inbox.loops else { return nil }
-    return await withCheckedContinuation { continuation in
-      let isAsked = loops.onLoop(0) { runner in
-        let stream = runner.adminPeers.ask { (answer: DeviceAnswer) in
-          continuation.resume(returning: answer)
-        }
-        runner.ask(wish, credential, on: stream)
-      }
-      if !isAsked { continuation.resume(returning: nil) }
-    }
+    await inbox.loops?.answer(of: 0) { $0.ask(wish, credential, on: $0.adminPeers.ask($1)) }
   }
 }

@@ -102,11 +102,11 @@ struct SentHead {
     return whole
   }
 
-  /// A head is in order, with these credentials.
+  /// A head is in order, with these credentials, and has no rows yet.
   mutating func accept(
     _ topic: Topic, _ credentials: borrowing ConnectionCredentials, on handler: ConnectionHandler
   ) {
-    if shared == nil { shared = RequestHead(text, source(credentials, on: handler), topic) }
+    shared = RequestHead(text, source(credentials, on: handler), topic)
   }
 
   /// All that the newest head says; nil before the first that was in order.
@@ -127,25 +127,31 @@ struct SentHead {
 
   // MARK: Rows
 
-  /// Keeps a request whose head is in order. Returns the row's number.
+  /// Keeps a push. Returns the row's number.
   mutating func keep(
-    _ request: inout ProviderRequest, _ result: Result<Notification, Rejection>,
-    _ uniqueID: UniqueID, _ warnings: CaseSet<PayloadWarning>, at now: Instant,
+    _ notification: Notification, _ head: RequestHead?, _ warnings: CaseSet<PayloadWarning>,
+    at now: Instant, on handler: ConnectionHandler
+  ) -> UInt64 {
+    guard let head else { return 0 }
+    requestCount &+= 1
+    return handler.runner.history.requests?.append(
+      notification, warnings, at: now, head, ordinal: requestCount) ?? 0
+  }
+
+  /// Keeps a request whose head is in order, and that is refused. Returns the row's number.
+  mutating func keepRefused(
+    _ request: inout ProviderRequest, _ uniqueID: UniqueID, at now: Instant,
     on handler: ConnectionHandler
   ) -> UInt64 {
     guard let head = request.sentHead else { return 0 }
     requestCount &+= 1
-    guard case .success(let notification) = result else {
-      let body = request.refusedBody
-      let ownHead = RequestHead(
-        Self.whole(head.fields, request.head.ownValues(bodyBytes: body?.count)), head.source)
-      return handler.runner.history.keep(
-        SentRequest(
-          at: now, uniqueID, ownHead, ordinal: requestCount, .unusable(body: body ?? []),
-          bodyBytes: body?.count))
-    }
-    return handler.runner.history.requests?.append(
-      notification, warnings, at: now, head, ordinal: requestCount) ?? 0
+    let body = request.refusedBody
+    let ownHead = RequestHead(
+      Self.whole(head.fields, request.head.ownValues(bodyBytes: body?.count)), head.source)
+    return handler.runner.history.keep(
+      SentRequest(
+        at: now, uniqueID, ownHead, ordinal: requestCount, .unusable(body: body ?? []),
+        bodyBytes: body?.count))
   }
 
   /// Keeps a request whose head is refused; its body may come. Of a client that has not shown who
@@ -193,10 +199,18 @@ extension LoopHistory {
   /// Returns the row's number; 0 when no requests are kept.
   mutating func keep(_ row: consuming SentRequest) -> UInt64 { requests?.append(row) ?? 0 }
 
-  mutating func answered(
-    _ row: UInt64, _ id: UniqueID, _ outcome: SentRequest.Answer.Outcome, after length: Interval
+  mutating func keep(
+    _ outcome: SentRequest.Answer.Outcome, to row: UInt64, _ id: UniqueID, after length: Interval
   ) {
     if row > 0 { requests?.answered(row, id, SentRequest.Answer(outcome, after: length)) }
+  }
+
+  /// Counts a push's answer, and keeps it in its row if there is one: one access for both.
+  mutating func answered(
+    _ answer: ProviderAnswer, to row: UInt64, _ id: UniqueID, after length: Interval
+  ) {
+    answers.answered(answer, after: length)
+    keep(.push(answer), to: row, id, after: length)
   }
 }
 

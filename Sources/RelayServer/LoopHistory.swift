@@ -12,6 +12,8 @@ struct LoopHistory {
   private(set) var changes = Deque<DeviceChange>()
   /// nil when no requests are kept.
   var requests: RequestJournal?
+  /// Counts for metrics, which a checkpoint does not take back.
+  var answers = RelayMetrics()
 
   init(notes limit: Int = Limits.rememberedNotes) { notes = RecentTable(limit: limit) }
 

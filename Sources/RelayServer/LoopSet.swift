@@ -190,36 +190,33 @@ final class LoopSet: Sendable {
     }
   }
 
-  /// The answer of one loop's runner to come; none when the loops have ended.
-  private func question<Answer: Sendable>(
-    _ index: Int, _ body: @escaping @Sendable (ShardRunner) -> Answer
-  ) -> AsyncStream<Answer> {
-    let (answer, teller) = AsyncStream.makeStream(of: Answer.self)
-    let isAsked = onLoop(index) { runner in
-      teller.yield(body(runner))
-      teller.finish()
+  /// Has one runner tell its answer, at once or later; nil when the loops have ended.
+  func answer<Answer: Sendable>(
+    of index: Int,
+    _ body: @escaping @Sendable (ShardRunner, _ tell: @escaping @Sendable (Answer) -> Void) -> Void
+  ) async -> Answer? {
+    await withCheckedContinuation { continuation in
+      let isAsked = onLoop(index) { body($0) { continuation.resume(returning: $0) } }
+      if !isAsked { continuation.resume(returning: nil) }
     }
-    if !isAsked { teller.finish() }
-    return answer
   }
 
   /// Asks one loop's runner; nil when the loops have ended.
   func ask<Answer: Sendable>(
     _ index: Int, _ body: @escaping @Sendable (ShardRunner) -> Answer
   ) async -> Answer? {
-    await question(index, body).first { _ in true }
+    await answer(of: index) { $1(body($0)) }
   }
 
   /// Asks each loop's runner; the answers are in the order of the loops. None when they have ended.
   func onEach<Answer: Sendable>(
     _ body: @escaping @Sendable (ShardRunner) -> Answer
   ) async -> [Answer] {
-    let questions = peers.indices.map { question($0, body) }
-    var answers: [Answer] = []
-    for question in questions {
-      if let answer = await question.first(where: { _ in true }) { answers.append(answer) }
-    }
-    return answers
+    let (told, teller) = AsyncStream.makeStream(of: (loop: Int, answer: Answer).self)
+    let count = peers.indices.count { loop in onLoop(loop) { teller.yield((loop, body($0))) } }
+    var answers: [(loop: Int, answer: Answer)] = []
+    for await one in told.prefix(count) { answers.append(one) }
+    return answers.sorted { $0.loop < $1.loop }.map(\.answer)
   }
 
   func deliver(_ outcomes: [Journal.Outcome]) {
@@ -249,13 +246,10 @@ final class LoopSet: Sendable {
     let holders = table
     _ = await onEach { $0.depart(gone) }
     for partition in gone where holders[partition] != PartitionTable.elsewhere {
-      await withCheckedContinuation { continuation in
-        let isAsked = onLoop(holders[partition]) { runner in
-          let done = runner.eventLoop.makePromise(of: Void.self)
-          done.futureResult.whenComplete { _ in continuation.resume() }
-          runner.drop(partition, done: done)
-        }
-        if !isAsked { continuation.resume() }
+      await answer(of: holders[partition]) { runner, tell in
+        let done = runner.eventLoop.makePromise(of: Void.self)
+        done.futureResult.whenComplete { _ in tell(()) }
+        runner.drop(partition, done: done)
       }
       place([partition: PartitionTable.elsewhere])
     }

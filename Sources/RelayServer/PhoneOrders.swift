@@ -193,12 +193,7 @@ extension LoopSet {
     let since = await onEach { $0.orders.isOpen(for: device) }
     guard let newest = since.compactMap(\.self).max(), let loop = since.firstIndex(of: newest)
     else { return .takesNone }
-    return await withCheckedContinuation { continuation in
-      let isAsked = onLoop(loop) { runner in
-        runner.order(order, to: device) { continuation.resume(returning: $0) }
-      }
-      if !isAsked { continuation.resume(returning: .takesNone) }
-    }
+    return await answer(of: loop) { $0.order(order, to: device, $1) } ?? .takesNone
   }
 }
 

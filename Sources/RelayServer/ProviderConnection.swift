@@ -143,17 +143,22 @@ struct ProviderConnection {
       var row: UInt64?
       query = request.head.query
       if query == nil {
-        let finished = request.finish(uniqueID, isStrict: isStrict, at: now, warnings: &warnings)
-        row = lastHead.sent?.keep(&request, finished, uniqueID, warnings, at: now, on: handler)
-        if case .failure(let rejection) = finished {
+        do throws(Rejection) {
+          let notification = try request.finish(
+            uniqueID, isStrict: isStrict, at: now, warnings: &warnings)
+          row = lastHead.sent?.keep(
+            notification, request.sentHead, warnings, at: now, on: handler)
+          result = .success(notification)
+        } catch {
+          row = lastHead.sent?.keepRefused(&request, uniqueID, at: now, on: handler)
           request.dropBody()
           // With a token that can be read it is the service.
-          if rejection == .badDeviceToken, let own = request.head.token?.environment {
+          if error == .badDeviceToken, let own = request.head.token?.environment {
             cause = .tokenOf(own)
           }
+          result = .failure(error)
         }
         traceParent = request.head.traceParent
-        result = finished
       }
       waiting.insert(
         WaitingRequest(
@@ -224,11 +229,8 @@ struct ProviderConnection {
   ) {
     let now = handler.runner.clock.batchTime
     _ = waiting.read(stream) { request in
-      handler.runner.answers.answered(answer, after: now - request.since)
-      if request.row > 0 {
-        handler.runner.history.answered(
-          request.row, request.uniqueID, .push(answer), after: now - request.since)
-      }
+      handler.runner.history.answered(
+        answer, to: request.row, request.uniqueID, after: now - request.since)
       writer.respond(stream, answer, to: request, on: handler)
     }
   }
@@ -267,9 +269,7 @@ struct ProviderConnection {
       let row =
         request.head.query != nil
         ? nil
-        : lastHead.sent?.keep(
-          &request, .failure(.idleTimeout), uniqueID, CaseSet(), at: handler.runner.now, on: handler
-        )
+        : lastHead.sent?.keepRefused(&request, uniqueID, at: handler.runner.now, on: handler)
       waiting.insert(
         WaitingRequest(&request.head, uniqueID, .answeredEarly, row ?? 0, since: now), stream)
       respond(stream, .rejected(.idleTimeout), on: handler)
@@ -329,7 +329,7 @@ extension ProviderConnection {
     switch outcome {
     case .success(let topic):
       if !lastHead.hasToken { lastHead.keepOwnValues(fields, arena) }
-      lastHead.sent?.accept(topic, credentials, on: handler)
+      if lastHead.sent?.shared == nil { lastHead.sent?.accept(topic, credentials, on: handler) }
       open.insert(stream, with: &lastHead) { $1.begin(&$0, topic, at: received) }
     case .failure(let problem):
       lastHead.keepOwnValues(fields, arena)

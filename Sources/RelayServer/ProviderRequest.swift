@@ -62,18 +62,17 @@ struct ProviderRequest {
   /// Makes the last checks, on the body, which is moved out and not copied.
   mutating func finish(
     _ uniqueID: UniqueID, isStrict: Bool, at now: Instant, warnings: inout CaseSet<PayloadWarning>
-  ) -> Result<Notification, Rejection> {
+  ) throws(Rejection) -> Notification {
     var payload: [UInt8] = []
     swap(&payload, &body)
     do throws(Rejection) {
       guard !bodyIsTooLarge, payload.count <= head.payloadLimitBytes else { throw .payloadTooLarge }
-      return .success(
-        try head.notification(
-          topic: topic, body: payload, uniqueID: uniqueID, isStrict: isStrict, at: now,
-          warnings: &warnings))
+      return try head.notification(
+        topic: topic, body: payload, uniqueID: uniqueID, isStrict: isStrict, at: now,
+        warnings: &warnings)
     } catch {
       body = payload
-      return .failure(error)
+      throw error
     }
   }
 }

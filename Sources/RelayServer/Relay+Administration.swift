@@ -111,10 +111,8 @@ extension Relay {
   ) async -> ProviderAnswer? {
     guard let loops = inbox.loops else { return .rejected(.serviceUnavailable) }
     return await withGracefulShutdownHandler {
-      await withCheckedContinuation { continuation in
-        let isAsked = loops.onLoop(0) { $0.submit(notification, note, fields, continuation) }
-        if !isAsked { continuation.resume(returning: .rejected(.shutdown)) }
-      }
+      await loops.answer(of: 0) { $0.submit(notification, note, fields, $1) }
+        ?? .rejected(.shutdown)
     } onGracefulShutdown: {
       // An answer that a fault holds back may be far off, and the listener waits for it.
       loops.onLoop(0) { $0.adminPeers.end() }
@@ -126,10 +124,9 @@ extension Relay {
     _ rejection: Rejection, _ uniqueID: UniqueID, body: [UInt8], fields: [UInt8]
   ) {
     inbox.loops?.onLoop(0) { runner in
-      runner.answers.answered(.rejected(rejection), after: .zero)
       runner.history.refused(rejection, uniqueID, from: "", at: runner.now)
       let row = runner.keep(.unusable(body: body), uniqueID, body, fields)
-      runner.history.answered(row, uniqueID, .push(.rejected(rejection)), after: .zero)
+      runner.history.answered(.rejected(rejection), to: row, uniqueID, after: .zero)
     }
   }
 
@@ -174,23 +171,21 @@ extension ShardRunner {
         bodyBytes: body.count))
   }
 
-  /// Resumes with nil when there is never an answer.
+  /// Tells nil when there is never an answer.
   fileprivate func submit(
     _ notification: Notification, _ note: PushNote, _ fields: [UInt8],
-    _ answered: CheckedContinuation<ProviderAnswer?, Never>
+    _ tell: @escaping (ProviderAnswer?) -> Void
   ) {
-    guard !adminPeers.isEnding else { return answered.resume(returning: .rejected(.shutdown)) }
+    guard !adminPeers.isEnding else { return tell(.rejected(.shutdown)) }
     let began = RelayClock.steady
     let row = keep(
       .push(notification, warnings: note.warnings), notification.uniqueID, notification.payload,
       fields)
     func finish(_ answer: ProviderAnswer?) {
       if let answer {
-        answers.answered(answer, after: RelayClock.steady - began)
-        history.answered(
-          row, notification.uniqueID, .push(answer), after: RelayClock.steady - began)
+        history.answered(answer, to: row, notification.uniqueID, after: RelayClock.steady - began)
       }
-      answered.resume(returning: answer)
+      tell(answer)
     }
     let stream = adminPeers.ask { (answer: ProviderAnswer) in
       if let rejection = answer.rejection {

@@ -143,7 +143,7 @@ extension Relay {
 }
 
 extension ShardRunner {
-  var metrics: RelayMetrics { answers + ledger.metrics }
+  var metrics: RelayMetrics { history.answers + ledger.metrics }
 }
 
 /// The text format of Prometheus (Prometheus, "Exposition formats").

@@ -43,7 +43,9 @@ extension ShardRunner {
     peers.epoch = epoch
     decide(.operated(.rewound(to: number)), at: now)
     ledger.lives = then.lives
+    let answers = history.answers
     history = then.history
+    history.answers = answers
     ids = then.ids
     // The work that faults have delayed is undone. Faults themselves stay.
     timers.putOff = PutOff()

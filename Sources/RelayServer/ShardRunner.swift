@@ -45,7 +45,6 @@ final class ShardRunner {
   var unreadableKeys: ProviderKeyDirectory.Stamp?
   var ledger: LoopLedger
   /// Not in `ledger`, which is lent out while most answers are given.
-  var answers = RelayMetrics()
   var history = LoopHistory()
   var timers = LoopTimers()
   var faults = LoopFaults()

@@ -120,7 +120,7 @@ final class BinaryPushes {
         let runner = handler.runner
         runner.history.refused(
           row.rejection, uniqueID, .frame(refusal.problem), from: handler.peerText, at: runner.now)
-        runner.answers.answered(.rejected(row.rejection), after: .zero)
+        runner.history.answered(.rejected(row.rejection), to: 0, uniqueID, after: .zero)
         return handler.end(saying: ending.packet)
       case .end(let ending): return handler.end(saying: ending.packet)
       }
@@ -220,8 +220,7 @@ final class BinaryPushes {
 
   private func settle(_ answer: ProviderAnswer, _ handler: BinaryConnectionHandler) {
     let runner = handler.runner
-    runner.answers.answered(answer, after: runner.clock.batchTime - takenAt)
-    runner.history.answered(row, uniqueID, .push(answer), after: runner.clock.batchTime - takenAt)
+    runner.history.answered(answer, to: row, uniqueID, after: runner.clock.batchTime - takenAt)
     if let ending = conversation.judged(answer.rejection, at: RelayClock.steady) {
       handler.end(saying: ending.packet)
     }

@@ -143,8 +143,8 @@ struct ChannelExchanges {
     exchanges[stream]?.stage = .answered
     let runner = handler.runner
     if exchange.row > 0 {
-      runner.history.answered(
-        exchange.row, exchange.uniqueID, .channel(answer.status, answer.refusal),
+      runner.history.keep(
+        .channel(answer.status, answer.refusal), to: exchange.row, exchange.uniqueID,
         after: runner.clock.steady(runner.now) - exchange.since)
     }
     head.removeAll()
