@@ -55,6 +55,19 @@ import Testing
     #expect(bench.steps(of: mail).last == .contentShown(waited: .seconds(3)))
   }
 
+  @Test func withoutANetworkTheUserWaitsInVain() {
+    var bench = Bench([.ordinary()])
+    bench.send(.pushReceived(.alert(1)))
+    guard let banner = bench.bannersShown.first else {
+      Issue.record("no banner")
+      return
+    }
+    bench.send(.bannerOpened(banner.id), .networkChanged(.airplane))
+    bench.wait(.minutes(1))
+    #expect(bench.state(mail) == .foreground)
+    #expect(!bench.steps(of: mail).contains { if case .contentShown = $0 { true } else { false } })
+  }
+
   @Test func aKilledAppDelaysItsBannerAtMostByTheLimit() {
     var bench = Bench([.ordinary { $0.onPush.handler = .never }])
     bench.send(.pushReceived(.alert(1, wakesApp: true)))
