@@ -100,6 +100,9 @@ extension VirtualClockTests {
       _ = try await clock.advance(.by(.seconds(1)))
       _ = try await clock.rewind(to: "ready")
       #expect(await scene.relay.refusals(limit: 9).value.isEmpty)
+      // Metrics only count up.
+      let counts = await scene.relay.metrics()
+      #expect(counts.refused.reduce(0, +) == 1 && counts.accepted == 1)
       #expect(try await late.value.last == "bye rewound")
       var last = ""
       for try await line in curl.lines {
