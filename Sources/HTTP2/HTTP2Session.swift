@@ -220,12 +220,19 @@ package final class HTTP2Session {
   private func writeAnswer(_ frame: UnsafePointer<UInt8>, into output: inout ByteBuffer) {
     let isFirst = !state.pointee.hasAnswered
     state.pointee.hasAnswered = true
-    let count = state.pointee.stagedHeadBytes + (isFirst ? 1 : 0)
+    let before = isFirst ? 1 : 0
+    let count = before + state.pointee.stagedHeadBytes
     // Length and type, then flags and stream as they are (RFC 9113 section 4.1).
-    output.writeInteger(UInt32(truncatingIfNeeded: count) << 8 | NGHTTP2_HEADERS.rawValue)
-    output.writeBytes(UnsafeRawBufferPointer(start: frame + 4, count: 5))
-    if isFirst { output.writeInteger(HeaderBlock.emptiesTable) }
-    output.writeBytes(state.pointee.stagedHead[..<state.pointee.stagedHeadBytes])
+    let begin = UInt32(truncatingIfNeeded: count) << 8 | NGHTTP2_HEADERS.rawValue
+    output.writeWithUnsafeMutableBytes(minimumWritableBytes: 9 + count) { target in
+      target.storeBytes(of: begin.bigEndian, as: UInt32.self)
+      target[4..<9].copyBytes(from: UnsafeRawBufferPointer(start: frame + 4, count: 5))
+      if isFirst { target[9] = HeaderBlock.emptiesTable }
+      state.pointee.stagedHead.withUnsafeBytes { head in
+        target[(9 + before)...].copyBytes(from: head[..<state.pointee.stagedHeadBytes])
+      }
+      return 9 + count
+    }
   }
 
   /// Nothing is left to read or write: close the transport.

@@ -49,11 +49,22 @@ package struct HeaderBlock: Sendable {
     append(mark)
   }
 
+  /// Returns the value's place, for `replace`.
+  @discardableResult
   package mutating func append(
     _ name: StaticString, bytes value: Span<UInt8>, indexing: Indexing = .incremental
-  ) {
+  ) -> Int {
     append(Mark(name, value.count, indexing))
     value.withUnsafeBufferPointer { record.append(contentsOf: $0) }
+    return record.count - value.count
+  }
+
+  /// Overwrites a value by one of the same length.
+  package mutating func replace(_ place: Int, by value: Span<UInt8>) {
+    precondition(place >= 0 && place + value.count <= record.count, "no value is there")
+    value.withUnsafeBytes { value in
+      record.withUnsafeMutableBytes { $0[place..<(place + value.count)].copyBytes(from: value) }
+    }
   }
 
   package mutating func append(

@@ -11,44 +11,66 @@ import Transport
 /// field send": some clients parse each frame as a whole text).
 struct ProviderAnswerWriter {
   private var head = HeaderBlock()
+  /// Of a success; only its ids change.
+  private var success = Self.success.head
   private var text: [UInt8] = []
+
+  private static let success: (head: HeaderBlock, id: Int, uniqueID: Int) = {
+    var head = HeaderBlock()
+    let id = [UInt8](repeating: UInt8(ascii: "-"), count: UniqueID.characterCount)
+    head.append(":status", literal: "200")
+    let place = head.append("apns-id", bytes: id.span)
+    let uniquePlace = head.append("apns-unique-id", bytes: id.span)
+    return (head, place, uniquePlace)
+  }()
 
   mutating func respond(
     _ stream: StreamID, _ answer: ProviderAnswer, to request: borrowing WaitingRequest,
     on handler: ConnectionHandler
   ) {
-    head.removeAll()
-    var body: [UInt8] = []
-    var uniqueID = request.uniqueID
-    switch answer {
-    case .accepted(let id):
-      // The first push's id when this one repeats it.
-      uniqueID = id
-      head.append(":status", literal: "200")
-    case .rejected(.expiredToken): body = gone(.expiredToken, since: handler.runner.now)
-    case .rejected(let rejection):
-      appendStatus(rejection)
-      body = Array(#"{"reason":"\#(rejection.reason)"}"#.utf8)
-    case .gone(let since): body = gone(.unregistered, since: since)
-    }
     // Taken out for a moment: a span of a stored array would lock the whole writer.
     var text: [UInt8] = []
     swap(&text, &self.text)
+    defer { swap(&text, &self.text) }
     text.removeAll(keepingCapacity: true)
     request.providerID.write(to: &text, capitals: request.capitals)
-    head.append("apns-id", bytes: text.span)
-    text.removeAll(keepingCapacity: true)
-    uniqueID.write(to: &text)
-    head.append("apns-unique-id", bytes: text.span)
-    swap(&text, &self.text)
-    submit(stream, body, on: handler)
+    // The first push's id when this one repeats it.
+    if case .accepted(let id) = answer {
+      id.write(to: &text)
+    } else {
+      request.uniqueID.write(to: &text)
+    }
+    let id = text.span.extracting(first: UniqueID.characterCount)
+    let uniqueID = text.span.extracting(last: UniqueID.characterCount)
+    if case .accepted = answer {
+      success.replace(Self.success.id, by: id)
+      success.replace(Self.success.uniqueID, by: uniqueID)
+      return submit(stream, success, [], on: handler)
+    }
+    head.removeAll()
+    let body = appendRefusal(answer, at: handler.runner.now)
+    head.append("apns-id", bytes: id)
+    head.append("apns-unique-id", bytes: uniqueID)
+    submit(stream, head, body, on: handler)
+  }
+
+  /// Returns the body.
+  private mutating func appendRefusal(_ answer: ProviderAnswer, at now: Instant) -> [UInt8] {
+    switch answer {
+    case .accepted: return []
+    case .rejected(.expiredToken): return gone(.expiredToken, since: now)
+    case .rejected(let rejection):
+      appendStatus(rejection)
+      return Array(#"{"reason":"\#(rejection.reason)"}"#.utf8)
+    case .gone(let since): return gone(.unregistered, since: since)
+    }
   }
 
   /// The header list exceeds the limit: not even an id is known.
   mutating func respondHeadersTooLarge(_ stream: StreamID, on handler: ConnectionHandler) {
     head.removeAll()
     head.append(":status", literal: "431")
-    submit(stream, [], on: handler)
+    submit(stream, head, [], on: handler)
   }
 
   mutating func respond(
@@ -57,7 +79,7 @@ struct ProviderAnswerWriter {
     head.removeAll()
     head.append(":status", status)
     head.append("content-type", literal: "application/json")
-    submit(stream, json, on: handler)
+    submit(stream, head, json, on: handler)
   }
 
   /// All 410s have a time (Apple, "Handling notification responses from APNs").
@@ -71,7 +93,9 @@ struct ProviderAnswerWriter {
     head.append("content-type", literal: "application/json")
   }
 
-  private func submit(_ stream: StreamID, _ body: [UInt8], on handler: ConnectionHandler) {
+  private func submit(
+    _ stream: StreamID, _ head: HeaderBlock, _ body: [UInt8], on handler: ConnectionHandler
+  ) {
     do throws(HTTP2Error) {
       try handler.transport.http2.respond(to: stream, head, body: body)
     } catch {

@@ -76,6 +76,29 @@ import Testing
         ])
   }
 
+  @Test func aValueIsReplacedWhereItIs() throws {
+    var block = HeaderBlock()
+    block.append(":status", literal: "200")
+    let first = block.append("a", bytes: Array("one".utf8).span)
+    let second = block.append("b", bytes: Array("two".utf8).span)
+    let before = block
+    block.replace(second, by: Array("2.b".utf8).span)
+    block.replace(first, by: Array("1.a".utf8).span)
+    for (block, values) in [(before, ["a: one", "b: two"]), (block, ["a: 1.a", "b: 2.b"])] {
+      let pipe = try Pipe()
+      pipe.server.react = { session, event in
+        guard case .headers(let id, _, _) = event else { return }
+        try session.respond(to: id, block, endStream: true)
+      }
+      _ = try pipe.client.session.request(getHead(), body: nil, endStream: true)
+      pipe.advance()
+      #expect(
+        pipe.client.seen(of: 1) == [
+          .headers(1, [":status: 200"] + values, end: true), .closed(1, 0),
+        ])
+    }
+  }
+
   @Test func manyFields() throws {
     var block = getHead()
     for number in 0..<150 { block.append(name: "x-\(number)", value: "\(number)") }

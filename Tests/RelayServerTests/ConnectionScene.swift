@@ -51,6 +51,7 @@ final class ScenePeer {
   private(set) var statuses: [StreamID: Int] = [:]
   /// The `apns-id` of each answer.
   private(set) var identifiers: [StreamID: String] = [:]
+  private(set) var uniqueIdentifiers: [StreamID: String] = [:]
   private(set) var bodies: [StreamID: [UInt8]] = [:]
   private(set) var closings: [StreamID: UInt32] = [:]
   private(set) var goAway: String?
@@ -144,6 +145,7 @@ final class ScenePeer {
           switch String(decoding: arena[field.name], as: UTF8.self) {
           case ":status": statuses[id] = Int(value)
           case "apns-id": identifiers[id] = value
+          case "apns-unique-id": uniqueIdentifiers[id] = value
           default: break
           }
         }

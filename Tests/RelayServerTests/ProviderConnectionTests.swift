@@ -1,3 +1,4 @@
+import Foundation
 import HTTP2
 import NIOCore
 import Primitives
@@ -14,6 +15,32 @@ import Transport
     try peer.request(
       "POST", "/3/device/" + String(repeating: "ab", count: 32), [("apns-topic", "a.b")],
       body: Array("{}".utf8), isComplete: isComplete)
+  }
+
+  /// One answer's memory serves them all: each has its own ids, a refusal between them, too.
+  @Test func everyAnswerHasItsOwnIDs() throws {
+    struct App: Decodable { var token: String }
+    let scene = ConnectionScene { $0.configuration.auth = .none }
+    let phone = try scene.connect(provider: false)
+    let (device, secret) = try phone.enroll()
+    let made = try phone.request(
+      "PUT", "/v1/devices/\(device)/apps/a.b", [("authorization", "bearer \(secret)")])
+    try phone.exchange()
+    let token = try JSONDecoder().decode(App.self, from: Data(phone.bodies[made] ?? [])).token
+    let peer = try scene.connect(provider: true)
+    let named = "123E4567-e89b-12d3-A456-42661417400"
+    var uniqueIDs: Set<String> = []
+    for (number, id) in [named + "0", nil, named + "1", nil].enumerated() {
+      let path = "/3/device/" + (number == 1 ? String(repeating: "ab", count: 32) : token)
+      let fields = [("apns-topic", "a.b")] + (id.map { [("apns-id", $0)] } ?? [])
+      let stream = try peer.request("POST", path, fields, body: Array(#"{"aps":{}}"#.utf8))
+      try peer.exchange()
+      #expect(peer.statuses[stream] == (number == 1 ? 400 : 200))
+      let uniqueID = try #require(peer.uniqueIdentifiers[stream])
+      #expect(UniqueID(uniqueID) != nil && peer.identifiers[stream] == id ?? uniqueID)
+      uniqueIDs.insert(uniqueID)
+    }
+    #expect(uniqueIDs.count == 4)
   }
 
   /// Of a first flight, which a client may send before it has read SETTINGS.
