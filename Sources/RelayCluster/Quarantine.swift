@@ -9,7 +9,8 @@ package struct Quarantine: Hashable, Sendable {
   }
 
   static let firstPause = Interval.seconds(1)
-  static let longestPause = Interval.minutes(1)
+  /// A server that lags may have a stripe's messages soon.
+  static let longestPause = Interval.seconds(10)
 
   private var entries: [UInt8: Entry] = [:]
 

@@ -308,7 +308,7 @@ import Testing
       now = now + pause
       #expect(quarantine.due(at: now) == [3])
     }
-    #expect(pauses == [1, 2, 4, 8, 16, 32, 60, 60])
+    #expect(pauses == [1, 2, 4, 8, 10, 10, 10, 10])
     quarantine.keep([1])
     #expect(quarantine.stripes.isEmpty && quarantine.add(3, at: now) == .seconds(1))
   }
