@@ -11,7 +11,7 @@ import Testing
 @testable import RelayTestKit
 
 /// Waits that are under way while things happen, and how they end.
-@Suite(.timeLimit(.minutes(1))) struct RunningWaitTests {
+@Suite(.timeLimit(.minutes(5))) struct RunningWaitTests {
   private static let shown = #"{"aps":{"alert":"a"}}"#
 
   /// What becomes of a wait, while something is done again and again until it is over: so it is
