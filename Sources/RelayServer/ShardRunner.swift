@@ -44,7 +44,7 @@ final class ShardRunner {
   /// The state of the key directory when it could not be read.
   var unreadableKeys: ProviderKeyDirectory.Stamp?
   var ledger: LoopLedger
-  /// Not in `ledger`, which is lent out while most answers are given.
+  /// With the counts of answers: `ledger` is lent out while most are given.
   var history = LoopHistory()
   var timers = LoopTimers()
   var faults = LoopFaults()
