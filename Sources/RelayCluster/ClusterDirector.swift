@@ -303,7 +303,7 @@ package actor ClusterDirector {
   }
 
   private func follow() async {
-    quarantine.keep(view.retries)
+    quarantine.keep(view.unread, at: ClusterJournal.clock)
     if report.unread != quarantine.stripes {
       report.unread = quarantine.stripes
       await journal.tell(report)
@@ -347,6 +347,7 @@ package actor ClusterDirector {
       }
       refusals[stripe] = claimed == nil ? refusals[stripe, default: 0] + 1 : 0
       guard let (epoch, state) = claimed else { return }
+      quarantine.remove(UInt8(stripe))
       report.holdings.append(.init(stripe: UInt8(stripe), epoch: epoch, phase: .loading))
       await tell()
       await delegate.load(stripe, state)
@@ -434,8 +435,10 @@ extension ClusterDirector {
     membership.clockDifferences(at: ClusterJournal.clock)
   }
 
-  /// Stripes that this node cannot read.
-  package var unreadStripes: [Int] { quarantine.stripes.map(Int.init) }
+  /// Free stripes that this node cannot read.
+  package var unreadStripes: [Int] {
+    quarantine.stripes.map(Int.init).filter(view.unread.contains)
+  }
 
   /// The key of a node, and how long it is gone, nil when it is at work; nil when no node has this
   /// name.

@@ -134,7 +134,15 @@ package struct ClusterView: Sendable {
   package var step: Step? {
     guard nodes.allSatisfy({ $0.report.form != NodeReport.unreadable.form }) else { return nil }
     if let stripe = claims.first { return .claim(stripe) }
-    return offer ?? due.first { holding(of: Int($0)) == nil }.map { .claim(Int($0)) }
+    return offer ?? another.map { .claim($0) }
+  }
+
+  /// An unreadable stripe that this node tries: its server may have what another's lacks.
+  private var another: Int? {
+    guard mayTake(me) else { return nil }
+    return unread.sorted().first {
+      !me.report.unread.contains(UInt8($0)) || due.contains(UInt8($0))
+    }
   }
 
   /// Free stripes that some node could not read.
@@ -145,16 +153,6 @@ package struct ClusterView: Sendable {
 
   package var isComplete: Bool {
     routes.allSatisfy { $0 != .nobody && $0 != .moving }
-  }
-
-  /// Unreadable stripes that this node tries again: one node does so for each, and none that
-  /// drains.
-  package var retries: Set<UInt8> {
-    guard !me.report.isDraining else { return [] }
-    return Set(me.report.unread).filter { stripe in
-      unread.contains(Int(stripe))
-        && nodes.first { $0.report.unread.contains(stripe) }?.run == me.run
-    }
   }
 
   // MARK: Taking
@@ -234,12 +232,15 @@ package struct ClusterView: Sendable {
       !me.report.holdings.contains(where: { $0.phase == .leaving }),
       me.report.isDraining || !(0..<stripeCount).contains(where: isVacant)
     else { return nil }
-    let mine = me.report.holdings.filter { $0.phase == .live }
-    guard let stripe = mine.map({ Int($0.stripe) }).max() else { return nil }
     let others = nodes.filter { $0.run != me.run && mayTake($0) }
     guard let least = others.min(by: { load(of: $0) < load(of: $1) }) else { return nil }
     guard me.report.isDraining || load(of: least) + 1 < load(of: me) else { return nil }
-    return .offer(stripe, to: least.run)
+    let mine = me.report.holdings.filter { $0.phase == .live }.map(\.stripe)
+    let readable = mine.filter { !least.report.unread.contains($0) }
+    guard let stripe = readable.max() ?? (me.report.isDraining ? mine.max() : nil) else {
+      return nil
+    }
+    return .offer(Int(stripe), to: least.run)
   }
 
   /// True if a node is about to claim it.

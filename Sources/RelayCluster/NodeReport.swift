@@ -31,7 +31,8 @@ package struct NodeReport: Hashable, Sendable {
   package var isDraining = false
   package var holdings: [Holding] = []
   package var offers: [Offer] = []
-  /// Stripes that it could not read and tries again after a pause.
+  /// Stripes that it could not read lately: it tries those that are free again after a pause, and
+  /// is given none of the others.
   package var unread: [UInt8] = []
   /// Addresses, for people; phones are led to that of `device`.
   package var provider = ""

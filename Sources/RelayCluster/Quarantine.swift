@@ -1,7 +1,7 @@
 package import Primitives
 
-/// Stripes that this node could not read, and when to try each again, after growing pauses. A
-/// value.
+/// Stripes that this node could not read lately, and when to try each again, after growing pauses.
+/// A value.
 package struct Quarantine: Hashable, Sendable {
   private struct Entry: Hashable {
     var pause: Interval
@@ -11,6 +11,10 @@ package struct Quarantine: Hashable, Sendable {
   static let firstPause = Interval.seconds(1)
   /// A server that lags may have a stripe's messages soon.
   static let longestPause = Interval.seconds(10)
+
+  /// How long after the pause a stripe that another node has is still one that this one could not
+  /// read: until then it is not given back.
+  static let memory = Interval.seconds(300)
 
   private var entries: [UInt8: Entry] = [:]
 
@@ -24,9 +28,12 @@ package struct Quarantine: Hashable, Sendable {
     return pause
   }
 
-  /// Drops all stripes but these.
-  package mutating func keep(_ stripes: Set<UInt8>) {
-    entries = entries.filter { stripes.contains($0.key) }
+  /// Drops a stripe that could be read.
+  package mutating func remove(_ stripe: UInt8) { entries[stripe] = nil }
+
+  /// Drops stripes that have not been free for long.
+  package mutating func keep(_ free: Set<Int>, at now: Instant) {
+    entries = entries.filter { free.contains(Int($0.key)) || now - $0.value.until < Self.memory }
   }
 
   package func due(at now: Instant) -> Set<UInt8> {

@@ -421,7 +421,7 @@ import Testing
       _ = try await ClusterRelay.run(["a", "b"], in: scratch.path, on: server, options) { relays in
         // Some are on stripes of the node that stands still.
         for _ in 0..<4 {
-          let phone = try await Phone(on: relays[0].relay)
+          let phone = try await Phone(on: relays[0].relay, patiently: true)
           let token = try await phone.register()
           try await phone.talk(["--ack"]) { lines, _ in
             try await lines.expect("hello", "empty")

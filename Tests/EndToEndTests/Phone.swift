@@ -20,14 +20,17 @@ struct Phone: Sendable {
 
   /// Enrols.
   ///
-  /// - Parameter enrolmentKey: needed in production only.
-  init(on relay: RelayProcess, enrolmentKey: String? = nil) async throws {
+  /// `enrolmentKey` is needed in production only. `patiently`: a node that takes nothing yet (503)
+  /// is asked again.
+  init(on relay: RelayProcess, enrolmentKey: String? = nil, patiently: Bool = false) async throws {
     struct Enrolled: Decodable {
       var device: String
       var secret: String
     }
     let key = enrolmentKey.map { ["-H", "authorization: bearer \($0)"] } ?? []
-    let answer = try await relay.curl(relay.deviceURL + "/v1/devices", ["-X", "POST"] + key)
+    let ask = { try await relay.curl(relay.deviceURL + "/v1/devices", ["-X", "POST"] + key) }
+    var answer = try await ask()
+    while patiently, answer.status == 503 { answer = try await ask() }
     try #require(answer.status == 201, "\(answer)")
     let enrolled = try JSONDecoder().decode(Enrolled.self, from: Data(answer.body.utf8))
     self.relay = relay

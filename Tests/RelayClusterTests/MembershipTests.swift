@@ -273,28 +273,47 @@ import Testing
     #expect(scene.view(of: 2, stripes: 1).routes == [.here])
   }
 
-  /// Whoever has tried says so: all others go on without that stripe, and one tries it again.
+  /// Whoever has tried says so: first the others, whose servers may have more, then each again.
   @Test func whatCannotBeReadHindersNothingElse() {
     var scene = Scene([[], []])
     scene.reports[0].unread = [0]
     #expect(scene.view(of: 1, stripes: 5).step == .claim(1))
+    #expect(scene.view(of: 2, stripes: 5).step == .claim(2))
+    scene.reports[1].unread = [0]
     #expect(scene.settle(stripes: 5) == 0 && scene.loads == [2, 2])
-    // One that comes gets its share.
+    // One that comes gets its share, and tries.
     scene.reports.append(NodeReport(number: 3, loopCount: 1))
-    #expect(scene.settle(stripes: 5) == 1 && scene.loads.sorted() == [1, 1, 2])
     scene.reports[2].unread = [0]
-    #expect(scene.view(of: 1, stripes: 5).retries == [0])
-    #expect(scene.view(of: 3, stripes: 5).retries == [])
-    #expect(scene.view(of: 2, stripes: 5).unread == [0])
-    #expect(scene.view(of: 1, stripes: 5, due: [0]).step == .claim(0))
+    #expect(scene.settle(stripes: 5) == 1 && scene.loads.sorted() == [1, 1, 2])
+    scene.reports[2].unread = []
+    #expect(scene.view(of: 3, stripes: 5).step == .claim(0))
+    scene.reports[2].unread = [0]
+    for number in 1...3 {
+      let view = scene.view(of: number, stripes: 5)
+      #expect(view.step == nil && view.unread == [0])
+      #expect(scene.view(of: number, stripes: 5, due: [0]).step == .claim(0))
+    }
     // It could be read after all, by somebody.
     scene.reports[1].holdings.append(.init(stripe: 0, epoch: 1, phase: .live))
     #expect(scene.view(of: 1, stripes: 5, due: [0]).step == nil)
-    #expect(
-      scene.view(of: 1, stripes: 5).retries == [] && scene.view(of: 3, stripes: 5).unread == [])
+    #expect(scene.view(of: 3, stripes: 5).unread == [])
     scene.reports[1].holdings.removeLast()
     scene.reports[0].isDraining = true
-    #expect(scene.view(of: 1, stripes: 5).retries == [])
+    scene.reports[0].holdings = []
+    #expect(scene.view(of: 1, stripes: 5, due: [0]).step == nil)
+  }
+
+  /// Between nodes whose servers do not have the same, a stripe would come and go.
+  @Test func whatANodeCouldNotReadIsNotGivenToIt() {
+    var scene = Scene([[(0, .live), (1, .live), (2, .live), (3, .live)], []])
+    #expect(scene.view(of: 1, stripes: 4).step == .offer(3, to: 2))
+    scene.reports[1].unread = [3, 2]
+    #expect(scene.view(of: 1, stripes: 4).step == .offer(1, to: 2))
+    scene.reports[1].unread = [0, 1, 2, 3]
+    #expect(scene.view(of: 1, stripes: 4).step == nil)
+    // It goes all the same, and so do its stripes.
+    scene.reports[0].isDraining = true
+    #expect(scene.view(of: 1, stripes: 4).step == .offer(3, to: 2))
   }
 
   @Test func whatIsLeftAloneIsSoForLongerAndLonger() {
@@ -309,8 +328,15 @@ import Testing
       #expect(quarantine.due(at: now) == [3])
     }
     #expect(pauses == [1, 2, 4, 8, 10, 10, 10, 10])
-    quarantine.keep([1])
+    // Another node has it.
+    quarantine.keep([1], at: now + .milliseconds(299_999))
+    #expect(quarantine.stripes == [3])
+    quarantine.keep([3], at: now + .seconds(3600))
+    #expect(quarantine.stripes == [3])
+    quarantine.keep([1], at: now + .seconds(300))
     #expect(quarantine.stripes.isEmpty && quarantine.add(3, at: now) == .seconds(1))
+    quarantine.remove(3)
+    #expect(quarantine.stripes.isEmpty)
   }
 
   /// Phones are led to whoever has their stripe, or will have it.
