@@ -135,6 +135,10 @@ class Client(http2.Connection):
                     self.news.notify_all()
         except (OSError, ValueError):
             pass
+        with self.turn:
+            self.socket.close()
+            if self.reader:
+                self.reader.close()
         with self.news:
             self.closed = True
             self.news.notify_all()
@@ -182,12 +186,10 @@ class Client(http2.Connection):
         return [self.answer(stream, wait) for stream in streams]
 
     def close(self):
-        # A thread reads: only this wakes it.
-        try:
-            self.socket.shutdown(2)
-        except OSError:
-            pass
-        self.socket.close()
+        # This wakes the thread that reads, and that closes the socket: the next one may get its number at once, and
+        # would lose bytes to a thread that still reads from it.
+        with contextlib.suppress(OSError):
+            socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
 
 
 class Phone:

@@ -87,7 +87,11 @@ package struct Cockpit: Service {
         do {
           try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
         } catch {
-          logger.error("the admin socket could not be made private", metadata: ["path": "\(path)"])
+          // It is gone if the relay ends as it starts.
+          if channel.isActive {
+            logger.error(
+              "the admin socket could not be made private", metadata: ["path": "\(path)"])
+          }
         }
         ready.yield(nil)
       },
