@@ -114,7 +114,8 @@ import Testing
       let complaints = logs.reduce(0) {
         $0 + $1.components(separatedBy: "a stripe cannot be read").count - 1
       }
-      #expect((1...20).contains(complaints), "\(logs)")
+      // Each node tries again, after ten seconds at last.
+      #expect((1...100).contains(complaints), "\(logs)")
       #expect(logs.joined().contains("nats stream rmm pushrelay"))
     }
   }
