@@ -232,14 +232,15 @@ package struct ClusterView: Sendable {
       !me.report.holdings.contains(where: { $0.phase == .leaving }),
       me.report.isDraining || !(0..<stripeCount).contains(where: isVacant)
     else { return nil }
-    let others = nodes.filter { $0.run != me.run && mayTake($0) }
-    guard let least = others.min(by: { load(of: $0) < load(of: $1) }) else { return nil }
-    guard me.report.isDraining || load(of: least) + 1 < load(of: me) else { return nil }
     let mine = me.report.holdings.filter { $0.phase == .live }.map(\.stripe)
-    let readable = mine.filter { !least.report.unread.contains($0) }
-    guard let stripe = readable.max() ?? (me.report.isDraining ? mine.max() : nil) else {
-      return nil
+    func stripe(for node: Node) -> UInt8? {
+      mine.filter { !node.report.unread.contains($0) }.max()
+        ?? (me.report.isDraining ? mine.max() : nil)
     }
+    let others = nodes.filter { $0.run != me.run && mayTake($0) && stripe(for: $0) != nil }
+    guard let least = others.min(by: { load(of: $0) < load(of: $1) }),
+      me.report.isDraining || load(of: least) + 1 < load(of: me), let stripe = stripe(for: least)
+    else { return nil }
     return .offer(Int(stripe), to: least.run)
   }
 

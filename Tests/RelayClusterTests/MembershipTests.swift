@@ -311,6 +311,10 @@ import Testing
     #expect(scene.view(of: 1, stripes: 4).step == .offer(1, to: 2))
     scene.reports[1].unread = [0, 1, 2, 3]
     #expect(scene.view(of: 1, stripes: 4).step == nil)
+    // Another one gets its share.
+    scene.reports.append(NodeReport(number: 3, loopCount: 1))
+    #expect(scene.view(of: 1, stripes: 4).step == .offer(3, to: 3))
+    scene.reports.removeLast()
     // It goes all the same, and so do its stripes.
     scene.reports[0].isDraining = true
     #expect(scene.view(of: 1, stripes: 4).step == .offer(3, to: 2))
