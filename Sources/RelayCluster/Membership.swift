@@ -134,11 +134,11 @@ package struct ClusterView: Sendable {
   package var step: Step? {
     guard nodes.allSatisfy({ $0.report.form != NodeReport.unreadable.form }) else { return nil }
     if let stripe = claims.first { return .claim(stripe) }
-    return offer ?? another.map { .claim($0) }
+    return offer ?? unreadToTry.map { .claim($0) }
   }
 
   /// An unreadable stripe that this node tries: its server may have what another's lacks.
-  private var another: Int? {
+  private var unreadToTry: Int? {
     guard mayTake(me) else { return nil }
     return unread.sorted().first {
       !me.report.unread.contains(UInt8($0)) || due.contains(UInt8($0))
