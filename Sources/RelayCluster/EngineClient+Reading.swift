@@ -80,9 +80,9 @@ extension EngineClient {
   }
 
   /// Reads a stripe from a sequence on, as much as one question gives; returns the last sequence
-  /// read.
+  /// read. Stops before a message that another is missing before, if it may not (`mayMiss`).
   private func readSome(
-    of stripe: Int, from first: UInt64, into contents: inout StripeContents
+    of stripe: Int, from first: UInt64, into contents: inout StripeContents, mayMiss: Bool
   ) async throws(StoreError) -> UInt64 {
     let subject = EngineStream.subject(ofStripe: stripe)
     var next = first
@@ -91,7 +91,9 @@ extension EngineClient {
       else { throw .engineRefuses(reason: "it has answered with a message of another stream") }
       let previous = message.headers["Nats-Expected-Last-Subject-Sequence"].flatMap { UInt64($0) }
       do {
-        try contents.read(message.body, at: sequence, after: previous)
+        guard
+          try contents.read(message.body, at: sequence, after: previous, mayMiss: mayMiss)
+        else { return next }
       } catch {
         throw .engineRefuses(
           reason:
@@ -120,14 +122,17 @@ extension EngineClient {
     var tries = 0
     while next <= end || !contents.isWhole {
       onProgress(next, end)
-      let read = try await readSome(of: stripe, from: next, into: &contents)
+      // A server whose files were damaged leaves messages out, and any server may answer.
+      let read = try await readSome(
+        of: stripe, from: next, into: &contents, mayMiss: tries >= Self.patientTries / 2)
       tries = read == next ? tries + 1 : 0
       guard tries < Self.patientTries else {
         throw .engineRefuses(
           reason: contents.isWhole
             ? short.map { Self.loss(of: stripe, last, $0.reach, $0.node) }
               ?? "the stream cannot be read behind its message \(next)"
-            : "messages of stripe \(stripe) are missing: somebody else has purged the stream")
+            : "messages of stripe \(stripe) are missing on all its servers: their files were damaged, "
+              + "or somebody else has purged the stream")
       }
       // A follower may lag behind its leader.
       if read == next { try? await Task.sleep(for: .milliseconds(100)) }

@@ -9,6 +9,8 @@ package struct StripeContents: Sendable {
   private let empty: StripeState
   /// False if a message up to the last is missing that no later snapshot replaces.
   package private(set) var isWhole = true
+  /// True if a server had left out messages since the last snapshot.
+  package private(set) var hadGaps = false
   /// The last message read, and its writer.
   package private(set) var last: UInt64 = 0
   package private(set) var stamp: Stamp?
@@ -24,15 +26,26 @@ package struct StripeContents: Sendable {
     state = empty
   }
 
+  /// Returns false without reading it if one before it is missing that it does not replace: another
+  /// server may have that. With `mayMiss` none has.
+  ///
   /// - Parameter previous: the stripe's message before it, by its header; nil when it does not say.
+  @discardableResult
   package mutating func read(
-    _ bytes: [UInt8], at sequence: UInt64, after previous: UInt64? = nil
-  ) throws(CodecError) {
+    _ bytes: [UInt8], at sequence: UInt64, after previous: UInt64? = nil, mayMiss: Bool = true
+  ) throws(CodecError) -> Bool {
     let message = try StripeMessage(bytes)
-    if previous != last { isWhole = false }
+    if previous != last {
+      guard mayMiss || previous == nil || message.head.kind.beginsSnapshot else {
+        hadGaps = true
+        return false
+      }
+      isWhole = false
+    }
     (last, stamp) = (sequence, message.head.stamp)
     highest = max(highest, message.head.highest)
     add(message, bytes: bytes.count, at: sequence)
+    return true
   }
 
   /// Adds a stored message. Returns where a snapshot begins that it completes; `isOwn` if made of
@@ -63,7 +76,7 @@ package struct StripeContents: Sendable {
     guard whole.parts == count else { return nil }
     draft = nil
     (state, form) = (whole.state, whole.form)
-    isWhole = true
+    (isWhole, hadGaps) = (true, false)
     (bytesSinceSnapshot, snapshotBytes) = (0, whole.bytes)
     snapshotCount = state.notificationCount
     return whole.first

@@ -22,6 +22,8 @@ package struct StripeMessage: Hashable, Sendable {
     case batch
     /// One of so many consecutive parts, from 0.
     case snapshot(part: UInt32, of: UInt32)
+
+    var beginsSnapshot: Bool { if case .snapshot(0, _) = self { true } else { false } }
   }
 
   /// In every message: a subject's last one, which is never purged, tells the next owner all it

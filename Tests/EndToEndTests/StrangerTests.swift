@@ -21,7 +21,7 @@ import Testing
       let said = try await Program.run(
         "python3",
         [
-          Program.client("pin.py"), isProvider ? relay.provider : relay.device, kind, "300",
+          Program.client("pin.py"), isProvider ? relay.provider : relay.device, kind, "150",
           "\(relay.processID)",
         ]
       ).checked("pin.py")

@@ -83,6 +83,30 @@ import Testing
     #expect(try journal.sequences() == left)
   }
 
+  /// Nobody asks for it: the journal takes its turns itself.
+  @Test(.timeLimit(.minutes(1))) func idleMomentsAreUsed() async throws {
+    let directory = try TemporaryDirectory()
+    let journal = try Listener().open(directory) {
+      $0.slackBytes = 64 * 1024
+      $0.forgetDelay = .zero
+      $0.idleDelay = .zero
+    }
+    let first = journal.firstSequence(ofShard: 0)
+    journal.submit(
+      shard: 0,
+      records: try (first..<first + 600).map { try Make.accepted($0, payloadBytes: 2000) },
+      forgets: [])
+    await journal.flush()
+    #expect(journal.statistics.bytesOnDisk > 1_000_000)
+    journal.submit(shard: 0, records: [], forgets: Array(first..<first + 600))
+    await journal.flush()
+    while journal.statistics.bytesOnDisk > 200_000 {
+      try Task.checkCancellation()
+      await journal.flush()
+    }
+    await journal.stop()
+  }
+
   @Test func underLoadFreePagesAreGivenBackToo() async throws {
     let directory = try TemporaryDirectory()
     let journal = try Listener().open(directory) {
