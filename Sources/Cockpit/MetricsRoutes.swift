@@ -15,7 +15,7 @@ struct MetricsRoutes {
   func add(to router: Router<AdminContext>) {
     router.get("/health/live") { _, _ in try Response(json: ["status": "live"]) }
     router.get("/health/ready") { _, _ in
-      guard relay.isRunning else { throw Refusal.notReady }
+      guard relay.isServing else { throw Refusal.notReady }
       guard relay.isJournalHealthy else {
         throw Refusal(503, "JournalFails", "the journal cannot be written: look at the disk")
       }

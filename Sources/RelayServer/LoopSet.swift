@@ -330,6 +330,8 @@ final class Inbox: Sendable {
   let settings: [String]
   private let running = Mutex<Running?>(nil)
   private let isJournalFailing = Atomic(false)
+  /// True from when the listeners are open until the relay is told to end.
+  let isServing = Atomic(false)
 
   init(settings: [String] = []) { self.settings = settings }
 

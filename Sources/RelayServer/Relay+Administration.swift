@@ -6,6 +6,7 @@ package import RelayCore
 import RelayRequests
 import RelaySetup
 import ServiceLifecycle
+import Synchronization
 
 /// The admin API's requests to a running relay; they reach the loops as events and questions.
 extension Relay {
@@ -81,6 +82,9 @@ extension Relay {
   }
 
   package var isRunning: Bool { inbox.loops != nil }
+
+  /// True while pushes and phones are served: not before all listeners are open.
+  package var isServing: Bool { inbox.isServing.load(ordering: .relaxed) }
 
   /// The number of phones on the virtual clock; a phone joins a moment after it connects.
   package func followerCount() async -> Int {

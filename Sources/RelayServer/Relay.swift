@@ -193,6 +193,7 @@ package final class Relay: Service {
         provider: "\(addresses.provider)",
         device: "\(configuration.advertised(addresses.device))",
         admin: configuration.admin.map { "\($0)" } ?? "")
+      inbox.isServing.store(true, ordering: .relaxed)
       announce(addresses)
     } catch {
       for listener in listeners { try? await listener.close() }
@@ -204,6 +205,7 @@ package final class Relay: Service {
       group.addTask { await self.followCertificates() }
       group.addTask { await self.followClock(loops, settings.storage.journal) }
       await self.untilTold()
+      inbox.isServing.store(false, ordering: .relaxed)
       group.cancelAll()
     }
     await clock?.stop()

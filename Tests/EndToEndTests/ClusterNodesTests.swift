@@ -83,6 +83,39 @@ import Testing
     }
   }
 
+  /// One that comes while a dead one still has the stripes is not ready, and then it listens.
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func aNodeThatIsReadyListens() async throws {
+    let scratch = try Scratch()
+    let server = try await NATSServer(in: scratch.path)
+    let (provider, admin) = (await FreePort.take(), await FreePort.take())
+    @Sendable func status(_ arguments: String...) async throws -> String {
+      try await Program.run(
+        "curl", ["-s", "-o", "/dev/null", "-w", "%{http_code}"] + arguments
+      ).output
+    }
+    try await server.run { _ in
+      _ = try await ClusterRelay.run("a", state: scratch.path + "/a", on: server) { first in
+        try first.send(.kill)
+      }
+      let arguments = [
+        "serve", "--state", scratch.path + "/b", "--plaintext", "--auth", "none", "--store",
+        "jetstream", "--nats", server.url, "--node", "b", "--provider", "127.0.0.1:\(provider)",
+        "--device", "127.0.0.1:0", "--admin", "127.0.0.1:\(admin)",
+      ]
+      _ = try await Background.run(Program.pushrelay, arguments, environment: [:]) { _, _ in
+        var waited = 0
+        while try await status("http://127.0.0.1:\(admin)/health/ready") != "200" {
+          waited += 1
+        }
+        #expect(waited > 0)
+        let code = try await status(
+          "--http2-prior-knowledge", "http://127.0.0.1:\(provider)/3/device/00")
+        #expect(code.hasPrefix("4"), "\(code)")
+      }
+    }
+  }
+
   @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
   func aNodeThatIsToldToEndRefusesNothing() async throws {
     let scratch = try Scratch()
