@@ -309,7 +309,9 @@ package final class ClusterJournal: DurableJournal {
   private func written(_ target: JournalNode.Target, _ number: UInt64, _ answer: NATSMessage) {
     guard let sequence = answer.storedSequence else {
       core.withLock { $0.refusal = EngineStream.refusal(answer.body) }
-      return hear(.subject(target, .refused(number: number)))
+      return hear(
+        .subject(
+          target, .refused(number: number, last: EngineStream.last(refusing: answer.body))))
     }
     let now = DispatchTime.now().uptimeNanoseconds
     core.withLock { core in

@@ -185,6 +185,13 @@ struct EngineStream: Sendable {
     return error?.errCode == wrongLastSequence ? nil : error?.description
   }
 
+  /// The subject's last sequence as the server has it that leads the stream, by its refusal.
+  static func last(refusing body: [UInt8]) -> UInt64? {
+    let error = try? EngineReply(body, to: "a message").error
+    guard error?.errCode == wrongLastSequence else { return nil }
+    return error?.description?.split(separator: " ").last.flatMap { UInt64($0) }
+  }
+
   /// `JSStreamWrongLastSequenceErrF` (nats-server, "errors.json").
   private static let wrongLastSequence = 10_071
 }

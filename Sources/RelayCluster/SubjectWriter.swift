@@ -18,8 +18,9 @@ package import Primitives
 /// 2. A message is repeated unchanged until known to be stored; it is stored once.
 /// 3. An owner that finds another's message behind its own never writes again.
 /// 4. A read may be out of date (a follower answered): it then shows less, never something wrong.
-/// 5. When reads show less for long, the engine may have lost what it had stored. The message then
-///    names the last one that is there: if the engine has more after all, it refuses it.
+/// 5. When reads show less for long, or the server that leads the stream does, the engine may have
+///    lost what it had stored. The message then names the last one that is there: if the engine has
+///    more after all, it refuses it.
 package struct SubjectWriter: Hashable, Sendable {
   package struct Message: Hashable, Sendable {
     package var number: UInt64
@@ -43,8 +44,9 @@ package struct SubjectWriter: Hashable, Sendable {
 
   package enum Event: Hashable, Sendable {
     case stored(number: UInt64, sequence: UInt64)
-    /// The engine refused it, or may not have received it.
-    case refused(number: UInt64)
+    /// The engine refused it, or may not have received it; the subject's last message as it has
+    /// said, if it has.
+    case refused(number: UInt64, last: UInt64? = nil)
     /// The subject's last message: sequence 0 when there is none, stamp nil when it is no relay's.
     case found(question: UInt64, sequence: UInt64, Stamp?)
     case tick
@@ -71,6 +73,8 @@ package struct SubjectWriter: Hashable, Sendable {
   private var phase = Phase.idle
   private var questions: UInt64
   private var shortCount = 0
+  /// What it had as the last one when it refused the message.
+  private var refusedBehind: UInt64?
   /// The last message that is there, after a loss.
   private var shortLast: UInt64?
   /// Times that the engine had lost messages, and has gone on from an earlier one.
@@ -108,12 +112,16 @@ package struct SubjectWriter: Hashable, Sendable {
     case (.stored(let number, let sequence), .writing(let message, _)),
       (.stored(let number, let sequence), .doubtful(let message, _, _)):
       return number == message.number ? stored(sequence) : nil
-    case (.refused(let number), .writing(let message, _)):
-      return number == message.number ? ask(message, at: now) : nil
+    case (.refused(let number, let last), .writing(let message, _)):
+      guard number == message.number else { return nil }
+      refusedBehind = last
+      return ask(message, at: now)
     case (.found(let question, let sequence, let stamp), .doubtful(let message, .ask, _)):
       return question == questions ? found(sequence, stamp, message, at: now) : nil
     case (.tick, .writing(let message, let until)):
-      return now >= until ? ask(message, at: now) : nil
+      guard now >= until else { return nil }
+      refusedBehind = nil
+      return ask(message, at: now)
     case (.tick, .doubtful(let message, let next, let moment)):
       guard now >= moment else { return nil }
       return next == .ask ? ask(message, at: now) : publish(message, at: now)
@@ -136,7 +144,7 @@ package struct SubjectWriter: Hashable, Sendable {
 
   private mutating func stored(_ sequence: UInt64) -> Effect {
     if shortLast != nil { losses += 1 }
-    (last, shortLast, shortCount) = (sequence, nil, 0)
+    (last, shortLast, shortCount, refusedBehind) = (sequence, nil, 0, nil)
     phase = .idle
     return .stored(sequence: sequence)
   }
@@ -150,9 +158,10 @@ package struct SubjectWriter: Hashable, Sendable {
       return .lost(to: stamp)
     }
     // The last known message is still the last: ours is not stored yet. An older one, ours or not,
-    // is an old view, or the rest after a loss.
-    shortCount = sequence < last ? shortCount + 1 : 0
-    shortLast = shortCount >= Self.shortReads ? sequence : nil
+    // is an old view, or the rest after a loss: of all servers, or of the one that leads.
+    let rest = min(sequence, refusedBehind ?? sequence)
+    shortCount = rest < last ? shortCount + 1 : 0
+    shortLast = shortCount >= Self.shortReads ? rest : nil
     let isThere = sequence == last || shortLast != nil
     phase = .doubtful(message, next: isThere ? .publish : .ask, at: now + Self.retryTime)
     return nil

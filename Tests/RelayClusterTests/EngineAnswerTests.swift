@@ -32,6 +32,14 @@ import Testing
       refusal(#"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 4"}}"#)
         == nil)
     #expect(refusal("{") == nil && refusal(#"{"stream":"pushrelay","seq":5}"#) == nil)
+    func last(_ body: String) -> UInt64? { EngineStream.last(refusing: Array(body.utf8)) }
+    #expect(
+      last(#"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 4"}}"#) == 4)
+    #expect(
+      last(#"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence"}}"#) == nil)
+    #expect(
+      last(#"{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}"#)
+        == nil)
   }
 
   @Test func nobodyListens() {

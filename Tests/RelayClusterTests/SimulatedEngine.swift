@@ -40,9 +40,9 @@ struct SimulatedEngine {
     _ message: SubjectWriter.Message, on target: JournalNode.Target, of node: String,
     after sequence: UInt64
   ) -> SubjectWriter.Event {
-    guard hasLeader, last(target, of: node)?.sequence ?? 0 == sequence else {
-      return .refused(number: message.number)
-    }
+    guard hasLeader else { return .refused(number: message.number) }
+    let known = last(target, of: node)?.sequence ?? 0
+    guard known == sequence else { return .refused(number: message.number, last: known) }
     lastSequence += 1
     let stored = Stored(
       sequence: lastSequence, target: target, node: node, bytes: message.bytes)

@@ -132,6 +132,35 @@ import Testing
     #expect(writer.losses == 0)
   }
 
+  /// A server that has lost messages leads: it refuses what comes behind the last one, which the
+  /// others have.
+  @Test func aLeaderThatHasLostMessagesGetsTheNextBehindWhatItHas() {
+    var writer = writing()
+    var now: Int64 = 0
+    for count in 1..<SubjectWriter.shortReads {
+      #expect(
+        writer.handle(.refused(number: 3, last: 7), at: time(now)) == .ask(question: UInt64(count)))
+      let found = SubjectWriter.Event.found(question: UInt64(count), sequence: 10, earlier)
+      #expect(writer.handle(found, at: time(now)) == nil)
+      now += 100
+      #expect(writer.handle(.tick, at: time(now)) == .publish(message, after: 10))
+    }
+    var other = writer
+    let question = UInt64(SubjectWriter.shortReads)
+    let found = SubjectWriter.Event.found(question: question, sequence: 10, earlier)
+    _ = writer.handle(.refused(number: 3, last: 7), at: time(now))
+    #expect(writer.handle(found, at: time(now)) == nil)
+    #expect(writer.handle(.tick, at: time(now + 100)) == .publish(message, after: 7))
+    let stored = SubjectWriter.Event.stored(number: 3, sequence: 11)
+    #expect(writer.handle(stored, at: time(now + 101)) == .stored(sequence: 11))
+    #expect(writer.losses == 1)
+    // One that only does not answer has said nothing.
+    #expect(other.handle(.tick, at: time(now + 1000)) == .ask(question: question))
+    #expect(other.handle(found, at: time(now + 1001)) == nil)
+    #expect(other.handle(.tick, at: time(now + 1101)) == .publish(message, after: 10))
+    #expect(other.losses == 0)
+  }
+
   /// Its answer was lost; the message stands where an older one of ours did.
   @Test func whatWasStoredAfterALossIsKnownWhereverItIs() {
     var writer = doubtful()
