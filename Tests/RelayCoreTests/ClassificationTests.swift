@@ -208,6 +208,21 @@ private let visible = ["alert", "badge", "sound"].map { key in
     }
   }
 
+  @Test(arguments: 0..<6) func aStartNeedsEachOfItsKeys(missing: Int) throws {
+    var members = [
+      #""timestamp":1"#, #""content-state":{}"#, #""attributes-type":"A""#, #""attributes":{}"#,
+      #""alert":"a""#, #""event":"start""#,
+    ]
+    let all = members.joined(separator: ",")
+    members.remove(at: missing)
+    let rest = members.joined(separator: ",")
+    func warnings(_ text: String) throws -> CaseSet<PayloadWarning> {
+      try classify("{\"aps\":{\(text)}}", .liveactivity, .powerAware).warnings
+    }
+    #expect(try !warnings(all).contains(.liveActivityIncomplete))
+    #expect(try warnings(rest).contains(.liveActivityIncomplete), "\(rest)")
+  }
+
   @Test func everyCombinationKeepsTheRules() throws {
     let wakes = ["", #""content-available":1,"#, #""content-available":0,"#]
     for type in PushType.allCases.map(Optional.some) + [nil] {
