@@ -131,8 +131,8 @@ extension EngineClient {
           reason: contents.isWhole
             ? short.map { Self.loss(of: stripe, last, $0.reach, $0.node) }
               ?? "the stream cannot be read behind its message \(next)"
-            : "messages of stripe \(stripe) are missing on all its servers: their files were damaged, "
-              + "or somebody else has purged the stream")
+            : "messages of stripe \(stripe) are missing on all its servers: their files were "
+              + "damaged, or somebody else has purged the stream")
       }
       // A follower may lag behind its leader.
       if read == next { try? await Task.sleep(for: .milliseconds(100)) }

@@ -73,7 +73,7 @@ package struct SubjectWriter: Hashable, Sendable {
   private var phase = Phase.idle
   private var questions: UInt64
   private var shortCount = 0
-  /// What it had as the last one when it refused the message.
+  /// The last message as the server that leads had it, by its refusal.
   private var refusedBehind: UInt64?
   /// The last message that is there, after a loss.
   private var shortLast: UInt64?
