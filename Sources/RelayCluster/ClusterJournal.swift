@@ -308,10 +308,9 @@ package final class ClusterJournal: DurableJournal {
   /// The engine has answered a message; on one of the connection's threads.
   private func written(_ target: JournalNode.Target, _ number: UInt64, _ answer: NATSMessage) {
     guard let sequence = answer.storedSequence else {
-      core.withLock { $0.refusal = EngineStream.refusal(answer.body) }
-      return hear(
-        .subject(
-          target, .refused(number: number, last: EngineStream.last(refusing: answer.body))))
+      let refusal = EngineStream.refusal(answer.body)
+      core.withLock { $0.refusal = refusal.reason }
+      return hear(.subject(target, .refused(number: number, last: refusal.last)))
     }
     let now = DispatchTime.now().uptimeNanoseconds
     core.withLock { core in

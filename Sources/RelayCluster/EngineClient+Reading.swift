@@ -80,7 +80,7 @@ extension EngineClient {
   }
 
   /// Reads a stripe from a sequence on, as much as one question gives; returns the last sequence
-  /// read. Stops before a message that another is missing before, if it may not (`mayMiss`).
+  /// read. Stops at a message whose predecessor is missing, unless it `mayMiss` some.
   private func readSome(
     of stripe: Int, from first: UInt64, into contents: inout StripeContents, mayMiss: Bool
   ) async throws(StoreError) -> UInt64 {

@@ -179,17 +179,12 @@ struct EngineStream: Sendable {
     }
   }
 
-  /// Why a message was refused; nil when another message came first, or no reason is given.
-  static func refusal(_ body: [UInt8]) -> String? {
+  /// Why a message was refused, if the answer says so; of one that does not follow the subject's
+  /// last, which that is by the server that leads the stream.
+  static func refusal(_ body: [UInt8]) -> (reason: String?, last: UInt64?) {
     let error = try? EngineReply(body, to: "a message").error
-    return error?.errCode == wrongLastSequence ? nil : error?.description
-  }
-
-  /// The subject's last sequence as the server has it that leads the stream, by its refusal.
-  static func last(refusing body: [UInt8]) -> UInt64? {
-    let error = try? EngineReply(body, to: "a message").error
-    guard error?.errCode == wrongLastSequence else { return nil }
-    return error?.description?.split(separator: " ").last.flatMap { UInt64($0) }
+    guard error?.errCode == wrongLastSequence else { return (error?.description, nil) }
+    return (nil, error?.description?.split(separator: " ").last.flatMap { UInt64($0) })
   }
 
   /// `JSStreamWrongLastSequenceErrF` (nats-server, "errors.json").

@@ -26,8 +26,8 @@ package struct StripeContents: Sendable {
     state = empty
   }
 
-  /// Returns false without reading it if one before it is missing that it does not replace: another
-  /// server may have that. With `mayMiss` none has.
+  /// Returns false, without reading it, if its predecessor is missing and it begins no snapshot:
+  /// another server may have that one. With `mayMiss` it is read all the same.
   ///
   /// - Parameter previous: the stripe's message before it, by its header; nil when it does not say.
   @discardableResult

@@ -122,7 +122,8 @@ package struct StripeWriter: Sendable {
     self.contents = contents
     self.configuration = configuration
     subject = SubjectWriter(
-      run: stamp.run, last: contents.last, first: stamp.number, epoch: stamp.epoch)
+      run: stamp.run, last: contents.last, first: stamp.number, epoch: stamp.epoch,
+      losses: contents.hadGaps ? 1 : 0)
   }
 
   package var isLost: Bool { subject.isLost }
@@ -146,7 +147,7 @@ package struct StripeWriter: Sendable {
     }
     if making != nil { return .never }
     if !parts.isEmpty { return Instant(milliseconds: .min) }
-    guard owed.isEmpty, !isToRenew else { return Instant(milliseconds: .min) }
+    guard owed.isEmpty, !isOld else { return Instant(milliseconds: .min) }
     let due = max(pausedUntil, min(waitingDue ?? .never, forgetsDueAt))
     return due == .never ? nil : due
   }
@@ -307,12 +308,11 @@ package struct StripeWriter: Sendable {
     if flight.tickets.count >= configuration.busyRecords {
       pausedUntil = now + min(now - flight.begunAt, configuration.mostPause)
     }
-    let hadGaps = contents.hadGaps
     let snapshot = contents.add(
       flight.message, bytes: flight.writer.count, at: sequence, isOwn: true)
     if let snapshot {
       effects.append(.purge(below: snapshot))
-      if hadGaps || lossesAtSnapshot > mendedLosses { effects.append(.rewritten) }
+      if lossesAtSnapshot > mendedLosses { effects.append(.rewritten) }
       mendedLosses = lossesAtSnapshot
     }
     for ticket in flight.tickets { effects.append(.settled(ticket, isPersisted: true)) }
@@ -328,15 +328,14 @@ package struct StripeWriter: Sendable {
         contents.state, number: stamp.number, messageBytes: configuration.messageBytes))
   }
 
-  /// True if a version that reads this form and the next could not read the stripe, or one of the
-  /// engine's servers has left out some of it. An empty batch, and the snapshot behind it, change
-  /// that. Not without room for both.
-  private var isToRenew: Bool { (contents.form < form || contents.hadGaps) && !isTight }
+  /// True if a version that reads this form and the next could not read the stripe. An empty batch,
+  /// and the snapshot behind it, change that. Not without room for both.
+  private var isOld: Bool { contents.form < form && !isTight }
 
   private var isSnapshotDue: Bool {
     let room = configuration.roomBytes ?? .max
     let bytes = contents.bytesSinceSnapshot
-    return isToRenew || subject.losses > mendedLosses || bytes >= snapshotDueBytes
+    return isOld || subject.losses > mendedLosses || bytes >= snapshotDueBytes
       || isTight && (bytes >= room / 64 || hasShrunk)
   }
 

@@ -74,18 +74,21 @@ package struct SubjectWriter: Hashable, Sendable {
   private var questions: UInt64
   private var shortCount = 0
   /// The last message as the server that leads had it, by its refusal.
-  private var refusedBehind: UInt64?
+  private var leaderLast: UInt64?
   /// The last message that is there, after a loss.
   private var shortLast: UInt64?
   /// Times that the engine had lost messages, and has gone on from an earlier one.
-  package private(set) var losses = 0
+  package private(set) var losses: Int
 
   /// Numbers of messages and questions begin above `first`. A new attempt begins higher, so that
   /// answers to the last one do not match.
-  package init(run: UInt64, last: UInt64, first: UInt64 = 0, epoch: UInt64 = 0) {
+  package init(
+    run: UInt64, last: UInt64, first: UInt64 = 0, epoch: UInt64 = 0, losses: Int = 0
+  ) {
     self.run = run
     self.last = last
     self.epoch = epoch
+    self.losses = losses
     questions = first
   }
 
@@ -114,13 +117,13 @@ package struct SubjectWriter: Hashable, Sendable {
       return number == message.number ? stored(sequence) : nil
     case (.refused(let number, let last), .writing(let message, _)):
       guard number == message.number else { return nil }
-      refusedBehind = last
+      leaderLast = last
       return ask(message, at: now)
     case (.found(let question, let sequence, let stamp), .doubtful(let message, .ask, _)):
       return question == questions ? found(sequence, stamp, message, at: now) : nil
     case (.tick, .writing(let message, let until)):
       guard now >= until else { return nil }
-      refusedBehind = nil
+      leaderLast = nil
       return ask(message, at: now)
     case (.tick, .doubtful(let message, let next, let moment)):
       guard now >= moment else { return nil }
@@ -144,7 +147,7 @@ package struct SubjectWriter: Hashable, Sendable {
 
   private mutating func stored(_ sequence: UInt64) -> Effect {
     if shortLast != nil { losses += 1 }
-    (last, shortLast, shortCount, refusedBehind) = (sequence, nil, 0, nil)
+    (last, shortLast, shortCount, leaderLast) = (sequence, nil, 0, nil)
     phase = .idle
     return .stored(sequence: sequence)
   }
@@ -159,7 +162,7 @@ package struct SubjectWriter: Hashable, Sendable {
     }
     // The last known message is still the last: ours is not stored yet. An older one, ours or not,
     // is an old view, or the rest after a loss: of all servers, or of the one that leads.
-    let rest = min(sequence, refusedBehind ?? sequence)
+    let rest = min(sequence, leaderLast ?? sequence)
     shortCount = rest < last ? shortCount + 1 : 0
     shortLast = shortCount >= Self.shortReads ? rest : nil
     let isThere = sequence == last || shortLast != nil

@@ -24,7 +24,7 @@ import Testing
 
   /// That somebody else came first is an answer like others; all else people should hear.
   @Test func whatTheEngineHasAgainstAMessageIsKnown() {
-    func refusal(_ body: String) -> String? { EngineStream.refusal(Array(body.utf8)) }
+    func refusal(_ body: String) -> String? { EngineStream.refusal(Array(body.utf8)).reason }
     #expect(
       refusal(#"{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}"#)
         == "maximum bytes exceeded")
@@ -32,7 +32,7 @@ import Testing
       refusal(#"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 4"}}"#)
         == nil)
     #expect(refusal("{") == nil && refusal(#"{"stream":"pushrelay","seq":5}"#) == nil)
-    func last(_ body: String) -> UInt64? { EngineStream.last(refusing: Array(body.utf8)) }
+    func last(_ body: String) -> UInt64? { EngineStream.refusal(Array(body.utf8)).last }
     #expect(
       last(#"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 4"}}"#) == 4)
     #expect(
