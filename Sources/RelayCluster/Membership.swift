@@ -110,11 +110,26 @@ package struct ClusterView: Sendable {
     var report: NodeReport
   }
 
+  private struct Holder {
+    var node: Node
+    var holding: NodeReport.Holding
+  }
+
   private let stripeCount: Int
   private let me: Node
   private let nodes: [Node]
   private let due: Set<UInt8>
-  private let form: UInt8
+  /// Of those that report a stripe the one that claimed it last.
+  private let holders: [Int: Holder]
+  /// The runs of nodes that report a stripe that another has claimed since: dead, or they do not know
+  /// yet.
+  private let behind: Set<UInt64>
+  /// Nodes that may be given stripes.
+  private let staying: [Node]
+  /// The runs that stripes are offered to, if still at work.
+  private let offered: [Int: UInt64]
+  /// Stripes that each run has or is about to get.
+  private let loads: [UInt64: Int]
 
   /// `run` and `report` are this node's, `others` the other nodes at work, `due` unreadable stripes
   /// to try again, `form` the one that is written.
@@ -122,11 +137,41 @@ package struct ClusterView: Sendable {
     stripeCount: Int, run: UInt64, report: NodeReport, others: [Membership.Key],
     due: Set<UInt8> = [], form: UInt8 = ClusterForm.first
   ) {
-    self.stripeCount = stripeCount
-    (self.due, self.form) = (due, form)
+    (self.stripeCount, self.due) = (stripeCount, due)
     me = Node(run: run, report: report)
     nodes = (others.map { Node(run: $0.stamp.run, report: $0.report) } + [me])
       .sorted { $0.report.number < $1.report.number }
+    var holders: [Int: Holder] = [:]
+    for node in nodes {
+      for holding in node.report.holdings
+      where holding.epoch > holders[Int(holding.stripe)]?.holding.epoch ?? 0 {
+        holders[Int(holding.stripe)] = Holder(node: node, holding: holding)
+      }
+    }
+    self.holders = holders
+    let behind = Set(
+      nodes.filter { node in
+        node.report.holdings.contains { holders[Int($0.stripe)]?.node.run != node.run }
+      }
+      .map(\.run))
+    self.behind = behind
+    staying = nodes.filter {
+      !$0.report.isDraining && $0.report.form >= form && !behind.contains($0.run)
+    }
+    let runs = Set((staying.isEmpty ? nodes : staying).map(\.run))
+    offered = Dictionary(
+      nodes.flatMap(\.report.offers).filter { runs.contains($0.run) }
+        .map { (Int($0.stripe), $0.run) },
+      uniquingKeysWith: { first, _ in first })
+    var loads: [UInt64: Int] = [:]
+    for stripe in 0..<stripeCount {
+      let holder = holders[stripe]
+      guard holder?.holding.phase != .leaving, let run = holder?.node.run ?? offered[stripe] else {
+        continue
+      }
+      loads[run, default: 0] += 1
+    }
+    self.loads = loads
   }
 
   /// This node's next step; nil when there is none, or while a node at work has a report that this
@@ -139,7 +184,7 @@ package struct ClusterView: Sendable {
 
   /// An unreadable stripe that this node tries: its server may have what another's lacks.
   private var unreadToTry: Int? {
-    guard mayTake(me) else { return nil }
+    guard staying.contains(where: { $0.run == me.run }) else { return nil }
     return unread.sorted().first {
       !me.report.unread.contains(UInt8($0)) || due.contains(UInt8($0))
     }
@@ -148,7 +193,7 @@ package struct ClusterView: Sendable {
   /// Free stripes that some node could not read.
   package var unread: Set<Int> {
     let named = Set(nodes.flatMap(\.report.unread).map(Int.init))
-    return named.filter { $0 < stripeCount && holding(of: $0) == nil }
+    return named.filter { $0 < stripeCount && holders[$0] == nil }
   }
 
   package var isComplete: Bool {
@@ -157,70 +202,27 @@ package struct ClusterView: Sendable {
 
   // MARK: Taking
 
-  /// Free stripes that fall to this node; each goes to the node with the fewest.
+  /// Free stripes that fall to this node; each goes to the node with the fewest of those that do not
+  /// drain, or of all when all do.
   private var claims: [Int] {
-    let takers = takers
+    let takers = staying.isEmpty ? nodes : staying
     guard takers.contains(where: { $0.run == me.run }) else { return [] }
-    var loads = Dictionary(uniqueKeysWithValues: takers.map { ($0.run, load(of: $0)) })
+    var loads = loads
     var mine: [Int] = []
     let unread = unread
-    for stripe in 0..<stripeCount where holding(of: stripe) == nil && !unread.contains(stripe) {
+    for stripe in 0..<stripeCount where holders[stripe] == nil && !unread.contains(stripe) {
       let run =
-        offered(stripe)
+        offered[stripe]
         ?? takers.min {
           (loads[$0.run] ?? 0, $0.report.number) < (loads[$1.run] ?? 0, $1.report.number)
         }?
         .run
       guard let run else { return mine }
       // An offer counts as its taker's already.
-      if offered(stripe) == nil { loads[run, default: 0] += 1 }
+      if offered[stripe] == nil { loads[run, default: 0] += 1 }
       if run == me.run { mine.append(stripe) }
     }
     return mine
-  }
-
-  /// Nodes that may claim: those that do not drain, or all when all do.
-  private var takers: [Node] {
-    let staying = nodes.filter(mayTake)
-    return staying.isEmpty ? nodes : staying
-  }
-
-  private func mayTake(_ node: Node) -> Bool {
-    !node.report.isDraining && node.report.form >= form && !isBehind(node)
-  }
-
-  /// True if another node has claimed a stripe that this one reports: it is dead, or does not know
-  /// yet.
-  private func isBehind(_ node: Node) -> Bool {
-    node.report.holdings.contains { holding(of: Int($0.stripe))?.node.run != node.run }
-  }
-
-  private func holding(of stripe: Int) -> (node: Node, holding: NodeReport.Holding)? {
-    var found: (node: Node, holding: NodeReport.Holding)?
-    for node in nodes {
-      for holding in node.report.holdings where Int(holding.stripe) == stripe {
-        if holding.epoch > found?.holding.epoch ?? 0 { found = (node, holding) }
-      }
-    }
-    return found
-  }
-
-  /// The run a free stripe was offered to, if still at work.
-  private func offered(_ stripe: Int) -> UInt64? {
-    for node in nodes {
-      for offer in node.report.offers where Int(offer.stripe) == stripe {
-        if takers.contains(where: { $0.run == offer.run }) { return offer.run }
-      }
-    }
-    return nil
-  }
-
-  /// Stripes that a node has or is about to get.
-  private func load(of node: Node) -> Int {
-    (0..<stripeCount).count { stripe in
-      holding(of: stripe).map { $0.node.run == node.run && $0.holding.phase != .leaving }
-        ?? (offered(stripe) == node.run)
-    }
   }
 
   // MARK: Giving
@@ -228,7 +230,7 @@ package struct ClusterView: Sendable {
   /// The next stripe to give away, one at a time, while another node has two fewer or this one
   /// drains. Free stripes come first: they go to the node with the fewest.
   private var offer: Step? {
-    guard me.report.offers.isEmpty, !isBehind(me),
+    guard me.report.offers.isEmpty, !behind.contains(me.run),
       !me.report.holdings.contains(where: { $0.phase == .leaving }),
       me.report.isDraining || !(0..<stripeCount).contains(where: isVacant)
     else { return nil }
@@ -237,7 +239,8 @@ package struct ClusterView: Sendable {
       mine.filter { !node.report.unread.contains($0) }.max()
         ?? (me.report.isDraining ? mine.max() : nil)
     }
-    let others = nodes.filter { $0.run != me.run && mayTake($0) && stripe(for: $0) != nil }
+    let others = staying.filter { $0.run != me.run && stripe(for: $0) != nil }
+    func load(of node: Node) -> Int { loads[node.run] ?? 0 }
     guard let least = others.min(by: { load(of: $0) < load(of: $1) }),
       me.report.isDraining || load(of: least) + 1 < load(of: me), let stripe = stripe(for: least)
     else { return nil }
@@ -246,7 +249,7 @@ package struct ClusterView: Sendable {
 
   /// True if a node is about to claim it.
   private func isVacant(_ stripe: Int) -> Bool {
-    routes[stripe] == .nobody && !unread.contains(stripe)
+    holders[stripe] == nil && offered[stripe] == nil && !unread.contains(stripe)
   }
 
   // MARK: Routes
@@ -258,21 +261,21 @@ package struct ClusterView: Sendable {
   package func owners(giving: NodeReport.Offer? = nil) -> [String] {
     (0..<stripeCount).map { stripe in
       let given = giving.flatMap { Int($0.stripe) == stripe ? $0.run : nil }
-      let (node, phase) = holding(of: stripe).map { ($0.node.run, $0.holding.phase) } ?? (nil, nil)
-      guard let run = phase == .leaving ? given : node ?? offered(stripe), run != me.run else {
-        return ""
-      }
+      let holder = holders[stripe]
+      let run = holder?.holding.phase == .leaving ? given : holder?.node.run ?? offered[stripe]
+      guard let run, run != me.run else { return "" }
       return nodes.first { $0.run == run }?.report.device ?? ""
     }
   }
 
   package var routes: [StripeRoute] {
     (0..<stripeCount).map { stripe in
-      guard let (node, holding) = holding(of: stripe) else {
-        return offered(stripe) == nil ? .nobody : .moving
+      guard let holder = holders[stripe] else {
+        return offered[stripe] == nil ? .nobody : .moving
       }
-      switch holding.phase {
-      case .live: return node.run == me.run ? .here : .node(node.report.number)
+      switch holder.holding.phase {
+      case .live:
+        return holder.node.run == me.run ? .here : .node(holder.node.report.number)
       case .loading, .leaving: return .moving
       }
     }
