@@ -121,8 +121,7 @@ package struct ClusterView: Sendable {
   private let due: Set<UInt8>
   /// Of those that report a stripe the one that claimed it last.
   private let holders: [Int: Holder]
-  /// The runs of nodes that report a stripe that another has claimed since: dead, or they do not know
-  /// yet.
+  /// Runs that report a stripe which another has claimed since: dead, or they do not know yet.
   private let behind: Set<UInt64>
   /// Nodes that may be given stripes.
   private let staying: [Node]
@@ -202,8 +201,8 @@ package struct ClusterView: Sendable {
 
   // MARK: Taking
 
-  /// Free stripes that fall to this node; each goes to the node with the fewest of those that do not
-  /// drain, or of all when all do.
+  /// Free stripes that fall to this node; each goes to the node with the fewest, of those
+  /// that do not drain or of all when all do.
   private var claims: [Int] {
     let takers = staying.isEmpty ? nodes : staying
     guard takers.contains(where: { $0.run == me.run }) else { return [] }

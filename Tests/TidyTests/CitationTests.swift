@@ -24,16 +24,15 @@ private func comments(of path: String, in text: String) -> [(text: String, line:
   return found
 }
 
-/// Where a text cites notes of those who wrote it, which are not here.
-private func citesPrivateNotes(_ text: String) -> [String] {
-  var found: [String] = []
-  for match in text.matches(of: /\bfacts[ \/][0-9a-z.\/]*[0-9]|\bfacts\//) {
-    found.append(String(match.0))
+/// Where a text cites notes of those who wrote it, which are not here. A pattern is made once for
+/// many texts: making it takes longer than looking.
+private struct PrivateNotes {
+  private let facts = /\bfacts[ \/][0-9a-z.\/]*[0-9]|\bfacts\//
+  private let design = /\b[Dd]esign(?:,| section)|\bThe design\b/
+
+  func cited(in text: String) -> [Substring] {
+    text.matches(of: facts).map(\.0) + text.matches(of: design).map(\.0)
   }
-  for match in text.matches(of: /\b[Dd]esign(?:,| section)|\bThe design\b/) {
-    found.append(String(match.0))
-  }
-  return found
 }
 
 /// What a file cites that nobody who has the repository can look up, one sentence each.
@@ -42,25 +41,28 @@ private func citationViolations(
 ) -> [String] {
   var found: [String] = []
   var hasNamedAStandard = false
+  let notes = PrivateNotes()
+  let cited = /(?:Sources|Tests|docs|Docker|payloads|scripts)\/[A-Za-z0-9+._\/-]*[A-Za-z0-9]/
+  let (quoted, standard) = (/(docs\/\w+\.md), "([^"]+)"/, /RFC [0-9]|X\.[0-9]/)
+  let section = /\bsections? [0-9][0-9.]*/
   for (comment, line) in comments(of: path, in: text) {
     func note(_ sentence: String) { found.append("\(path):\(line): \(sentence)") }
-    for words in citesPrivateNotes(comment) {
+    for words in notes.cited(in: comment) {
       note("\"\(words)\" is not in the repository: cite the public source, or a heading in docs/")
     }
-    let cited = /(?:Sources|Tests|docs|Docker|payloads|scripts)\/[A-Za-z0-9+._\/-]*[A-Za-z0-9]/
     for match in comment.matches(of: cited) {
       let path = String(match.0)
       // Not the beginning of a pattern.
       let isWhole = !comment[match.range.upperBound...].hasPrefix("*")
       if isWhole, !exists(path) { note("there is no \(path)") }
     }
-    for match in comment.matches(of: /(docs\/\w+\.md), "([^"]+)"/)
+    for match in comment.matches(of: quoted)
     where !headings(String(match.1)).contains(String(match.2)) {
       note("\(match.1) has no heading \"\(match.2)\"")
     }
     // A section is one of a standard that this comment, or one above, has named.
-    if comment.contains(/RFC [0-9]|X\.[0-9]/) { hasNamedAStandard = true }
-    if !hasNamedAStandard, let match = comment.firstMatch(of: /\bsections? [0-9][0-9.]*/) {
+    if comment.contains(standard) { hasNamedAStandard = true }
+    if !hasNamedAStandard, let match = comment.firstMatch(of: section) {
       note("\"\(match.0)\" of what?")
     }
   }
@@ -96,8 +98,9 @@ private func citationViolations(
         headings: Self.headings)
       for sentence in found { Issue.record("\(sentence)") }
     }
+    let notes = PrivateNotes()
     for path in documents {
-      for words in citesPrivateNotes(try Repository.text(of: path)) {
+      for words in notes.cited(in: try Repository.text(of: path)) {
         Issue.record("\(path): \"\(words)\" is not in the repository")
       }
     }

@@ -8,6 +8,7 @@ struct SourceText {
   /// The blanked source, byte for byte as long as the original.
   private(set) var bytes: [UInt8]
   private var position = 0
+  private static let openers = Set("/#\"()".utf8)
 
   init(_ source: String) {
     bytes = Array(source.utf8)
@@ -39,6 +40,11 @@ struct SourceText {
   private mutating func skipCode(untilParenthesis: Bool) {
     var depth = 0
     while let next = byte(0) {
+      // Most bytes begin nothing.
+      guard Self.openers.contains(next) else {
+        position += 1
+        continue
+      }
       if sees("//") {
         while let inside = byte(0), inside != UInt8(ascii: "\n") { blank() }
         continue
@@ -91,7 +97,7 @@ struct SourceText {
         let escaped = byte(1 + hashes)
         blank(2 + hashes)
         if escaped == UInt8(ascii: "(") { skipCode(untilParenthesis: true) }
-      } else if closes(quotes: quotes, hashes: hashes) {
+      } else if next == UInt8(ascii: "\""), closes(quotes: quotes, hashes: hashes) {
         return blank(quotes + hashes)
       } else if quotes == 1 && next == UInt8(ascii: "\n") {
         return  // Not valid Swift; the line's end limits the damage.
