@@ -45,6 +45,7 @@ package actor ClusterDirector {
   /// Set while a stripe is being claimed or given away.
   private var moving: Task<Void, Never>?
   private var lastMove = 0
+  private var seen = EngineBucket.Seen()
   private var settings = SharedSettings()
   /// Of the last channel's place that a look has found.
   private var channelRevision: UInt64 = 0
@@ -207,7 +208,9 @@ package actor ClusterDirector {
     let lease = journal.port.lease
     if lease.number != lastLease { onNotice(.lapsed) }
     lastLease = lease.number
-    guard let sight = await journal.bucket.look(channelsAfter: channelRevision) else { return }
+    guard let look = await journal.bucket.look(channelsAfter: channelRevision) else { return }
+    seen.add(look.keys)
+    let sight = seen.sight
     membership.observe(
       sight.nodes.filter { $0.stamp.run != journal.run }, at: ClusterJournal.clock,
       // Moves of a virtual clock are no difference.
@@ -222,8 +225,9 @@ package actor ClusterDirector {
     for node in membership.overdue(at: ClusterJournal.clock, me: report.number) {
       _ = await journal.bucket.remove(node)
     }
-    channelRevision = sight.settings.channels.last?.revision ?? channelRevision
-    let changed = settings.follow(sight.settings)
+    channelRevision = look.channels.last?.revision ?? channelRevision
+    var changed = settings.follow(sight.settings)
+    changed.channels = look.channels
     if changed != SharedSettings() { await delegate.adopt(changed) }
     await forgetOffers()
     await follow()

@@ -48,6 +48,60 @@ struct EngineBucket: Sendable {
     /// The run that is to drain, by node name.
     var drains: [String: UInt64] = [:]
     var form = ClusterForm.first
+
+    fileprivate mutating func read(_ message: NATSMessage, of subject: String) {
+      switch subject {
+      case Key.budgets.subject: settings.budgets = value(message.body)
+      case Key.providerKeys.subject: settings.providerKeys = value(message.body)
+      case Key.authorities.subject: settings.authorities = value(message.body)
+      case Key.names.subject: settings.names = value(message.body)
+      case Key.clock.subject:
+        let clock: SharedClock? = value(message.body)
+        settings.virtualTime = clock?.now
+      case Key.form.subject: form = message.body.first ?? form
+      case _ where subject.hasPrefix(EngineBucket.drains):
+        drains[String(subject.dropFirst(EngineBucket.drains.count))] = value(message.body)
+      case _ where subject.hasPrefix(leases):
+        if let key = node(message) { nodes.append(key) }
+      default: break
+      }
+    }
+  }
+
+  /// The newest message of each key that a node has seen. The servers take turns to answer a look:
+  /// one that is behind or has lost a key must not take the node back. A key that is removed has an
+  /// empty message.
+  struct Seen: Sendable {
+    private(set) var messages: [String: NATSMessage] = [:]
+
+    mutating func add(_ found: [NATSMessage]) {
+      for message in found {
+        guard let subject = message.headers["Nats-Subject"],
+          message.sequence ?? 0 > messages[subject]?.sequence ?? 0
+        else { continue }
+        messages[subject] = message
+      }
+    }
+
+    var sight: Sight {
+      messages.reduce(into: Sight()) { sight, entry in
+        if !entry.value.body.isEmpty { sight.read(entry.value, of: entry.key) }
+      }
+    }
+  }
+
+  /// What a change is written behind: the last value that was read. The server that leads may have
+  /// lost that; then, after half a second of refusals, what that one has.
+  struct Place {
+    private static let refusals = 25
+    private var (count, leaderLast): (Int, UInt64) = (0, 0)
+
+    func behind(_ read: UInt64) -> UInt64 { count < Self.refusals ? read : leaderLast }
+
+    mutating func refused(behind read: UInt64, leaderHas last: UInt64?) {
+      leaderLast = last ?? read
+      count = leaderLast < read ? count + 1 : 0
+    }
   }
 
   private static let leases = "$KV.pushrelay.lease."
@@ -60,41 +114,25 @@ struct EngineBucket: Sendable {
 
   /// Reads what nodes need to know of each other, in one question, and in another one which
   /// channels have changed since a revision; nil when no answer comes.
-  func look(channelsAfter revision: UInt64? = nil) async -> Sight? {
+  func look(
+    channelsAfter revision: UInt64? = nil
+  ) async -> (keys: [NATSMessage], channels: [ChannelPlace])? {
     let question =
       #"{"multi_last":["\#(Self.leases)*","$KV.pushrelay.common.*","\#(Self.drains)*"]}"#
     guard
-      let messages = await client.some(of: EngineStream.bucket, question, within: .seconds(1))
+      let keys = await client.some(of: EngineStream.bucket, question, within: .seconds(1))
     else { return nil }
-    var sight = Sight()
-    if let revision {
-      guard let changed = await all(Self.channels, after: revision) else { return nil }
-      sight.settings.channels = Self.places(changed)
-    }
-    for message in messages where !message.body.isEmpty {
-      guard let subject = message.headers["Nats-Subject"] else { continue }
-      switch subject {
-      case Key.budgets.subject: sight.settings.budgets = Self.value(message.body)
-      case Key.providerKeys.subject: sight.settings.providerKeys = Self.value(message.body)
-      case Key.authorities.subject: sight.settings.authorities = Self.value(message.body)
-      case Key.names.subject: sight.settings.names = Self.value(message.body)
-      case Key.clock.subject:
-        let clock: SharedClock? = Self.value(message.body)
-        sight.settings.virtualTime = clock?.now
-      case Key.form.subject: sight.form = message.body.first ?? sight.form
-      case _ where subject.hasPrefix(Self.drains):
-        sight.drains[String(subject.dropFirst(Self.drains.count))] = Self.value(message.body)
-      case _ where subject.hasPrefix(Self.leases):
-        if let key = Self.node(message) { sight.nodes.append(key) }
-      default: break
-      }
-    }
-    return sight
+    guard let revision else { return (keys, []) }
+    return await all(Self.channels, after: revision).map { (keys, Self.places($0)) }
   }
 
   func nodes() async throws(StoreError) -> [Membership.Key] {
     try await EngineClient.patiently("it does not say which nodes there are") {
-      await look()?.nodes
+      await look().map { look in
+        var seen = Seen()
+        seen.add(look.keys)
+        return seen.sight.nodes
+      }
     }
   }
 
@@ -170,7 +208,7 @@ struct EngineBucket: Sendable {
 
   /// Goes by the form of what is there. Throws, writing nothing, if this version does not read it.
   func adoptForm(of stream: EngineStream) async throws(StoreError) {
-    let raised = try await client.last(EngineStream.bucket, Key.form.subject).body.first
+    let raised = try await last(.form).body.first
     let form = max(stream.form, raised ?? 0)
     guard ClusterForm.readable.contains(form) else {
       throw .otherForm(of: "the cluster", found: "\(form)", ClusterForm.readable)
@@ -180,7 +218,7 @@ struct EngineBucket: Sendable {
 
   /// Another node may be faster; the next look finds what was written.
   func raiseForm(to form: UInt8) async {
-    let last = try? await client.last(EngineStream.bucket, Key.form.subject, tries: 1)
+    let last = try? await last(.form, tries: 1)
     guard let last, last.body.first ?? 0 < form else { return }
     _ = await client.ask(Key.form.subject, [form], after: last.sequence, within: .seconds(1))
   }
@@ -202,10 +240,28 @@ struct EngineBucket: Sendable {
     return cursors
   }
 
+  /// How often is asked for what may be missing: of three servers that take turns one may have lost
+  /// a key, and by itself does not get it back.
+  private static let asks = 8
   private func all(_ prefix: String) async throws(StoreError) -> [NATSMessage] {
-    try await EngineClient.patiently("it does not say what is on \(prefix)*") {
-      await all(prefix, after: 0)
+    var seen = Seen()
+    for _ in 0..<Self.asks {
+      let found = try await EngineClient.patiently("it does not say what is on \(prefix)*") {
+        await all(prefix, after: 0)
+      }
+      seen.add(found)
     }
+    return seen.messages.values.sorted { $0.sequence ?? 0 < $1.sequence ?? 0 }
+  }
+
+  private func last(
+    _ key: Key, tries: Int = EngineClient.patientTries
+  ) async throws(StoreError) -> EngineClient.Last {
+    for _ in 0..<Self.asks {
+      let last = try await client.last(EngineStream.bucket, key.subject, tries: tries)
+      if last.sequence > 0 { return last }
+    }
+    return (0, [])
   }
 
   /// All values that were written behind a revision, in order; nil when no answer comes.
@@ -241,7 +297,7 @@ struct EngineBucket: Sendable {
   }
 
   func value<Value: BinaryCodable>(of key: Key) async throws(StoreError) -> Value? {
-    try Self.value(try await client.last(EngineStream.bucket, key.subject).body, of: key)
+    try Self.value(try await last(key).body, of: key)
   }
 
   /// Changes a key's value by compare and set. `make` may be called several times; nil leaves the
@@ -260,18 +316,23 @@ struct EngineBucket: Sendable {
     _ key: Key, tries: Int = EngineClient.patientTries, _ make: (Value?) -> Value?
   ) async throws(StoreError) -> (value: Value?, revision: UInt64) {
     let refusal = "it does not take a change of \(key.subject)"
+    var place = Place()
     return try await EngineClient.patiently(refusal, pause: .milliseconds(20)) {
       () async throws(StoreError) -> (value: Value?, revision: UInt64)? in
-      let last = try await client.last(EngineStream.bucket, key.subject, tries: tries)
+      let last = try await last(key, tries: tries)
       let old: Value? = try Self.value(last.body, of: key)
       guard let new = make(old) else { return (old, last.sequence) }
       var writer = ByteWriter(form: client.form.written)
       writer.putForm(first: Self.firstForm)
       writer.put(new)
       let answer = await client.ask(
-        key.subject, writer.bytes, after: last.sequence, within: .seconds(1))
+        key.subject, writer.bytes, after: place.behind(last.sequence), within: .seconds(1)
+      )?.first
       // Another node was faster, or the answer was lost: then the next read finds the new value.
-      return (answer?.first?.storedSequence).map { (new, $0) }
+      if let stored = answer?.storedSequence { return (new, stored) }
+      place.refused(
+        behind: last.sequence, leaderHas: answer.flatMap { EngineStream.refusal($0.body).last })
+      return nil
     }
   }
 

@@ -68,6 +68,7 @@ final class CrashCluster: Sendable {
       try await mountDisks()
       try await start(engines)
       try await start(relays)
+      try await fillBucket()
       try await balancer.start()
       try await body()
     } catch {
@@ -75,6 +76,12 @@ final class CrashCluster: Sendable {
       throw error
     }
     await stop()
+  }
+
+  /// Has the engine begin a second file of the bucket, as it does after days: what it loses of the
+  /// first one it does not give back to a server.
+  private func fillBucket() async throws {
+    for _ in 0..<5 { _ = try await tellEngine("$KV.pushrelay.filler", "zeros:1000000") }
   }
 
   /// Who has which stripes, as each relay says.

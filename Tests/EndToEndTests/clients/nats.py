@@ -2,7 +2,7 @@
 
 usage: nats.py PORT SUBJECT [BODY]
 
-A body that begins with `hex:` is bytes.
+A body that begins with `hex:` is bytes; `zeros:N` are so many.
 
 Prints the answer, or nothing when none comes within five seconds. The protocol is a few lines of text
 (NATS documentation, "Client Protocol").
@@ -12,7 +12,11 @@ import socket
 import sys
 
 port, subject, text = int(sys.argv[1]), sys.argv[2], (sys.argv[3:] or [""])[0]
-body = bytes.fromhex(text[4:]) if text.startswith("hex:") else text.encode()
+body = text.encode()
+if text.startswith("hex:"):
+    body = bytes.fromhex(text[4:])
+elif text.startswith("zeros:"):
+    body = bytes(int(text[6:]))
 inbox = "_INBOX.nats-py"
 
 with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
