@@ -145,7 +145,7 @@ import Testing
   @Test func promisesHoldOverSeveralShards() {
     var answers: [DeviceAnswer: Int] = [:]
     var restarts = 0
-    for seed in seeds(0..<200) {
+    for seed in seeds(0..<120) {
       var life = Life(seed: seed)
       for _ in 0..<300 where life.set.problems.isEmpty { life.step() }
       if life.set.problems.isEmpty { life.quiet() }

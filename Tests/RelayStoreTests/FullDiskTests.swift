@@ -126,7 +126,7 @@ extension FaultTests {
     await world.begin(isConnected: isConnected)
     faultvfs_fail_writes(1, .max / 2, Int32(FAULTVFS_FULL.rawValue))
     var highest = 0
-    for step in 0..<1800 {
+    for step in 0..<900 {
       try world.push(count: 40)
       if step % 2 == 0 {
         await world.writeBatch()
@@ -135,15 +135,15 @@ extension FaultTests {
       } else {
         await world.acknowledgeBeforeItIsKnown()
       }
-      world.advance(.seconds(2))
+      world.advance(.seconds(4))
       highest = max(highest, world.keptCount)
       if step == 50 { #expect(highest < 1000) }
     }
     #expect(highest < 1000, "kept: \(highest)")
     if isConnected {
-      #expect(world.forgetCount >= 900, "forgets: \(world.forgetCount)")
+      #expect(world.forgetCount >= 450, "forgets: \(world.forgetCount)")
     } else {
-      #expect(world.refused() == 1800 * 40)
+      #expect(world.refused() == 900 * 40)
     }
     faultvfs_heal()
     let before = world.accepted()

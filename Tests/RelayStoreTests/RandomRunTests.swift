@@ -145,7 +145,7 @@ private final class Model {
 
 extension FaultTests {
   @Test func randomRunsKeepTheirPromises() async throws {
-    for seed in seeds(0..<(isThorough ? 10_000 : 200)) {
+    for seed in seeds(0..<(isThorough ? 10_000 : 120)) {
       do {
         try await Model(seed: seed).run(steps: isThorough ? 100 : 20)
       } catch {
