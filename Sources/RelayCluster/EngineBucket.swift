@@ -90,8 +90,8 @@ struct EngineBucket: Sendable {
     }
   }
 
-  /// What a change is written behind: the last value that was read. The server that leads may have
-  /// lost that; then, after half a second of refusals, what that one has.
+  /// The value that a change is written behind: the last that was read. The server that leads may
+  /// have lost that one; then, after half a second of refusals, the last that it has.
   struct Place {
     private static let refusals = 25
     private var (count, leaderLast): (Int, UInt64) = (0, 0)
@@ -254,6 +254,7 @@ struct EngineBucket: Sendable {
     return seen.messages.values.sorted { $0.sequence ?? 0 < $1.sequence ?? 0 }
   }
 
+  /// A key's last message; sequence 0 once so many answers know of none.
   private func last(
     _ key: Key, tries: Int = EngineClient.patientTries
   ) async throws(StoreError) -> EngineClient.Last {
