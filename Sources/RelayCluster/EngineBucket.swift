@@ -74,6 +74,8 @@ struct EngineBucket: Sendable {
   struct Seen: Sendable {
     private(set) var messages: [String: NATSMessage] = [:]
 
+    init(_ found: [NATSMessage] = []) { add(found) }
+
     mutating func add(_ found: [NATSMessage]) {
       for message in found {
         guard let subject = message.headers["Nats-Subject"],
@@ -128,11 +130,7 @@ struct EngineBucket: Sendable {
 
   func nodes() async throws(StoreError) -> [Membership.Key] {
     try await EngineClient.patiently("it does not say which nodes there are") {
-      await look().map { look in
-        var seen = Seen()
-        seen.add(look.keys)
-        return seen.sight.nodes
-      }
+      await look().map { Seen($0.keys).sight.nodes }
     }
   }
 
@@ -243,6 +241,7 @@ struct EngineBucket: Sendable {
   /// How often is asked for what may be missing: of three servers that take turns one may have lost
   /// a key, and by itself does not get it back.
   private static let asks = 8
+
   private func all(_ prefix: String) async throws(StoreError) -> [NATSMessage] {
     var seen = Seen()
     for _ in 0..<Self.asks {
