@@ -1,9 +1,9 @@
 """Mixed load on one relay for as long as wanted, with restarts and faults, for scripts/soak.
 
-  soak.py PUSHRELAY FOLDER MINUTES SEED
+  soak.py PUSHRELAY FOLDER MINUTES SEED LIFE
 
-The relay, its phones and all that was seen are kept in FOLDER, so that the next run goes on where this one ended. Prints
-a line a minute, and the sum of all runs at the end. Exits with 1 when something was lost or grows.
+The relay, its phones and all that was seen are kept in FOLDER, so that the next run goes on where this one ended. A relay
+is restarted after LIFE minutes. Prints a line a minute, and the sum of all runs at the end. Exits with 1 when something was lost or grows.
 """
 
 import collections
@@ -26,8 +26,8 @@ from relay import TOPIC, Client, Relay, must, run, words
 
 SILENT = TOPIC + ".silent"
 PHONES, PROVIDERS, PUSHES_A_SECOND = 60, 8, 400
-# Seconds between samples, accounts and restarts.
-SAMPLE, ACCOUNT, LIFE = 10, 300, 1200
+# Seconds between samples and accounts, and from one provider token to the next: each is good for an hour.
+SAMPLE, ACCOUNT, TOKEN = 10, 300, 2400
 # Pushes to a relay until its memory is compared: the lives of the last 100,000 fill their place, and what malloc keeps comes to rest.
 WARM_UP = 200_000
 # What one relay may gain or lose in an hour, as its samples have it.
@@ -112,16 +112,16 @@ class Phone:
 
 
 class Soak:
-    def __init__(self, program, folder, minutes, seed):
+    def __init__(self, program, folder, minutes, seed, life):
         self.program, self.folder, self.random = program, folder, random.Random(seed)
-        self.end = time.monotonic() + minutes * 60
+        self.end, self.life = time.monotonic() + minutes * 60, life * 60
         self.said, self.wrong, self.counts = open(f"{folder}/soak.jsonl", "a"), [], collections.Counter()
         self.calm, self.over = threading.Event(), threading.Event()
         self.calm.set()
         self.number, self.pushing, self.gate = itertools.count(time.time_ns()), 0, threading.Condition()
         os.makedirs(f"{folder}/state", mode=0o700, exist_ok=True)
         self.relay = Relay(program, f"{folder}/state", encrypted=True, threads=2, store="sqlite")
-        self.born, self.pushes_before = time.monotonic(), 0
+        self.born, self.signed, self.pushes_before = time.monotonic(), time.monotonic(), 0
         self.phones = self.roster()
 
     def roster(self):
@@ -272,6 +272,11 @@ class Soak:
                 self.over.wait(chance.uniform(2, 6))
                 self.relay.ask("DELETE", "/v1/faults/soak")
 
+    def sign(self):
+        """A new provider token, which connections take up as they come to it."""
+        self.relay.bearer = run(self.program, "jwt", "--state", f"{self.folder}/state").strip()
+        self.signed = time.monotonic()
+
     # MARK: What is checked
 
     @contextlib.contextmanager
@@ -317,8 +322,6 @@ class Soak:
                 self.fail(f"the relay ended with {status}")
         self.relay.process.stdout.close()
         self.relay.start()
-        # A provider token is good for an hour.
-        self.relay.bearer = run(self.program, "jwt", "--state", f"{self.folder}/state").strip()
         self.born, self.pushes_before = time.monotonic(), self.pushes()
 
     def record(self):
@@ -374,7 +377,9 @@ class Soak:
                     self.account()
                     self.record()
                     accounted = time.monotonic()
-                if time.monotonic() - self.born > LIFE:
+                if time.monotonic() - self.signed > TOKEN:
+                    self.sign()
+                if time.monotonic() - self.born > self.life:
                     self.restart()
             self.account()
         finally:
@@ -438,10 +443,10 @@ def report(folder):
 
 
 def main():
-    program, folder, minutes, seed = sys.argv[1:]
+    program, folder, minutes, seed, life = sys.argv[1:]
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    soak = Soak(program, folder, float(minutes), int(seed))
+    soak = Soak(program, folder, float(minutes), int(seed), float(life))
     with contextlib.suppress(KeyboardInterrupt):
         soak.go()
     sys.exit(0 if report(folder) else 1)

@@ -19,7 +19,7 @@ struct NotificationRoutes {
       let limit = try request.limit()
       let cursor = epoch.listCursor(relay.now)
       let found = await relay.refusals(limit: 500)
-      let refusals = found.value.filter { refused in since.map { refused.at > $0 } ?? true }
+      let refusals = found.value.filter { $0.at >= (since ?? $0.at) }
       return try Response(
         json: Lacking(
           RefusalList(

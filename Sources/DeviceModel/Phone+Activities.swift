@@ -232,17 +232,24 @@ extension Phone {
     startCallback(index, .activity)
   }
 
+  /// At the first unlock, for those that were started before it: one run reads all tokens.
+  mutating func runForTokens(_ index: Int) {
+    guard let activity = apps[index].live.alive.first(where: { !$0.hasToken && $0.channel == nil })
+    else { return }
+    runForToken(of: activity.id, index)
+  }
+
   private mutating func update(_ push: ActivityPush, _ id: ActivityID, waits: Bool = false) {
-    if waits { return hold(push, id) }
     let index = push.app.number
-    guard areActivitiesOn else { return refuse(push, .offForAll) }
-    guard apps[index].live.isAllowed else { return refuse(push, .off) }
-    guard let activity = apps[index].live[id] else { return refuse(push, .unknownActivity) }
-    guard activity.state != .ended else { return refuse(push, .hasEnded) }
-    guard push.timestamp ?? 0 >= activity.timestamp ?? 0 else { return refuse(push, .outdated) }
+    // The phone is awake: an end that came first goes first.
+    if !waits, let end = apps[index].live[id]?.waiting, end.deed == .end, !end.isNewer(than: push) {
+      apps[index].live[id]?.waiting = nil
+      update(end, id)
+    }
+    if let refusal = obstacle(push, id) { return refuse(push, refusal) }
+    if waits { return hold(push, id) }
     let isEnd = push.deed == .end
-    guard push.content != nil || isEnd else { return refuse(push, .lacks("content-state")) }
-    // An end is not held back (ours).
+    // An end costs nothing (ours).
     if push.isUrgent, !isEnd {
       let limit = updateLimit(index)
       guard limit.allows(apps[index].live.updates, at: now) else {
@@ -251,7 +258,7 @@ extension Phone {
       }
       limit.consume(&apps[index].live.updates, at: now)
     }
-    if let waiting = activity.waiting, waiting.id != push.id {
+    if let waiting = apps[index].live[id]?.waiting, !waiting.isNewer(than: push) {
       apps[index].live[id]?.waiting = nil
       refuse(waiting, .replaced(by: push.id))
     }
@@ -260,6 +267,15 @@ extension Phone {
     alert(push)
     settle(push, .shown)
     if isEnd { end(id, index, leavesAt: push.leavesAt) }
+  }
+
+  private func obstacle(_ push: ActivityPush, _ id: ActivityID) -> ActivityRefusal? {
+    guard areActivitiesOn else { return .offForAll }
+    guard apps[push.app.number].live.isAllowed else { return .off }
+    guard let activity = apps[push.app.number].live[id] else { return .unknownActivity }
+    guard activity.state != .ended else { return .hasEnded }
+    guard push.timestamp ?? 0 >= activity.timestamp ?? 0 else { return .outdated }
+    return push.content == nil && push.deed != .end ? .lacks("content-state") : nil
   }
 
   private mutating func note(_ push: ActivityPush, _ id: ActivityID) {
@@ -277,19 +293,14 @@ extension Phone {
 
   // MARK: Priority 5
 
-  /// Merged to the newest; shown with what next wakes the phone.
+  /// Merged to the newest, but nothing comes behind an end; shown with what next wakes the phone.
   private mutating func hold(_ push: ActivityPush, _ id: ActivityID) {
-    let index = push.app.number
-    guard let activity = apps[index].live[id] else { return refuse(push, .unknownActivity) }
-    // It would be forgotten with the activity.
-    guard activity.state != .ended else { return refuse(push, .hasEnded) }
-    if let waiting = activity.waiting {
-      guard push.timestamp ?? 0 >= waiting.timestamp ?? 0 else {
-        return refuse(push, .replaced(by: waiting.id))
-      }
+    if let waiting = apps[push.app.number].live[id]?.waiting {
+      if waiting.isNewer(than: push) { return refuse(push, .replaced(by: waiting.id)) }
+      if waiting.deed == .end, push.deed != .end { return refuse(push, .hasEnded) }
       refuse(waiting, .replaced(by: push.id))
     }
-    apps[index].live[id]?.waiting = push
+    apps[push.app.number].live[id]?.waiting = push
     emit(.decision(push.app, push.id, .waits(.nextWake, until: nil)))
   }
 
@@ -379,6 +390,10 @@ extension Phone {
 
 extension ActivityPush {
   var isBroadcast: Bool { address.isChannel }
+
+  fileprivate func isNewer(than other: ActivityPush) -> Bool {
+    timestamp ?? 0 > other.timestamp ?? 0
+  }
 }
 
 extension LiveActivity {

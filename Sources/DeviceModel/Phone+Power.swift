@@ -132,6 +132,7 @@ extension Phone {
       if isRunning(index) { mergeDownloads(index) }
       releaseHeld(index)
       if isFirst { deliverEndedTransfers(index) }
+      if isFirst { runForTokens(index) }
     }
     if isFirst { replanAll() }
   }
@@ -174,7 +175,6 @@ extension Phone {
     guard isConnected != isCharging else { return ignore(.alreadySo) }
     accountTransfers()
     isCharging = isConnected
-    // The screen lights up when a cable is plugged in.
     wake()
     conditionsChanged()
   }

@@ -47,6 +47,7 @@ extension Phone {
 
   /// Permanent reasons not to wake the app. Low power only delays.
   private func refusal(of push: RemotePush) -> LaunchRefusal? {
+    if push.hasExpired(at: now) { return .expired }
     if let handler = push.handler { return refusal(of: push, handler) }
     let index = push.app.number
     let isNewsstand = isNewsstand(index)
@@ -129,6 +130,7 @@ extension Phone {
       }
       apps[index].shownPushes = others + [push]
     }
+    setExpiryTimer(push)
     letWait(push, wait)
   }
 
@@ -146,6 +148,7 @@ extension Phone {
 
   /// Checks held pushes again after a timer or a change.
   mutating func releaseHeld(_ index: Int) {
+    dropExpired(index)
     guard lock != .beforeFirstUnlock else { return }
     for push in apps[index].shownPushes ?? [] { release(push) }
     apps[index].shownPushes = nil
@@ -169,6 +172,20 @@ extension Phone {
     }
     if push.handler == nil { emit(.decision(push.app, push.id, .runs)) }
     deliver(push, isFree: isFree(rides: false), isShown: true)
+  }
+
+  mutating func setExpiryTimer(_ push: RemotePush) {
+    if let end = push.expiresAt { timers.set(.heldPush(push.app), at: max(end, now)) }
+  }
+
+  /// Nothing is run for a push behind its `apns-expiration`.
+  private mutating func dropExpired(_ index: Int) {
+    for push in apps[index].heldPushes where push.hasExpired(at: now) {
+      if apps[index].heldPush == push { apps[index].heldPush = nil }
+      apps[index].shownPushes?.removeAll { $0 == push }
+      report(push.id, .notLaunched(.expired))
+    }
+    if apps[index].shownPushes == [] { apps[index].shownPushes = nil }
   }
 
   mutating func dropHeld(_ index: Int, _ refusal: LaunchRefusal) {

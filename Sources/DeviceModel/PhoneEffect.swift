@@ -59,6 +59,8 @@ package enum PushOutcome: Hashable, Codable, Sendable {
 /// Why the system did not run an app. The raw value is the text in the notification's log.
 package enum LaunchRefusal: String, CaseIterable, Hashable, Codable, Sendable {
   case forceQuit = "force-quit"
+  /// `apns-expiration` has passed while it waited.
+  case expired
   case refreshOff = "refresh off"
   case refreshOffForAll = "refresh off for all"
   case lowPower = "low power"

@@ -89,6 +89,8 @@ package struct RemotePush: Hashable, Codable, Sendable {
   package var collapseID: String
   /// When the relay accepted it; nil in memories of earlier versions, also below.
   package var acceptedAt: Instant?
+  /// `apns-expiration`; nil for one without an end, also below.
+  package var expiresAt: Instant?
   package var priority: Int?
   /// Nil for a push to the app itself.
   package var handler: PushHandler?
@@ -116,6 +118,8 @@ package struct RemotePush: Hashable, Codable, Sendable {
     guard let acceptedAt, let others = other.acceptedAt else { return false }
     return acceptedAt < others
   }
+
+  func hasExpired(at now: Instant) -> Bool { expiresAt.map { $0 <= now } ?? false }
 
   /// The user would not notice it (WWDC 2013 session 204).
   package var isSilent: Bool { wakesApp && alert == nil && badge == nil && !hasSound }

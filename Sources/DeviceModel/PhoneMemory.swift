@@ -94,6 +94,7 @@ extension Phone {
     banners.trim(to: limits.banners)
     recentPushes.trim(to: limits.recentPushes)
     service.accountedUntil = now
+    for push in apps.flatMap(\.heldPushes) { setExpiryTimer(push) }
     resumeCoordination()
     reboot()
     settle()

@@ -247,11 +247,9 @@ extension Simulation {
     var entry = PushEntry(
       app: app, name: nil, payload: Payload(bytes: payload),
       collapseID: String(decoding: notification.collapseID, as: UTF8.self), postedAt: time)
-    entry.notificationClass = notification.notificationClass
+    entry.note(notification)
     entry.wakesApp = notification.wakesApp || notification.notificationClass == .silent
     entry.activity = address
-    entry.priority = notification.priority
-    entry.type = notification.pushType
     entry.id = notification.uniqueID
     entry.acceptedAt = acceptedAt.milliseconds
     entry.told = "\(kind), " + String(decoding: payload, as: UTF8.self)

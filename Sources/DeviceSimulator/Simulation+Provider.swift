@@ -33,10 +33,8 @@ extension Simulation {
     }
     do throws(Rejection) {
       let notification = try notification(index, payload, options)
-      pushes[Int(index)].notificationClass = notification.notificationClass
+      pushes[Int(index)].note(notification)
       pushes[Int(index)].wakesApp = notification.wakesApp
-      pushes[Int(index)].priority = notification.priority
-      pushes[Int(index)].type = notification.pushType
       let request = RequestID(loop: 0, connection: ConnectionNumber(UInt32(index)), stream: 1)
       tellRelay(.submitted(notification, from: request))
     } catch {
@@ -86,6 +84,8 @@ struct PushEntry: Sendable {
   let postedAt: Int64
   /// By a real relay, in milliseconds since the epoch.
   var acceptedAt: Int64?
+  /// `apns-expiration`, in milliseconds since the epoch; nil for a single attempt, which it was.
+  var expiresAt: Int64?
   /// Set once the relay accepts the push.
   var notificationClass = NotificationClass.silent
   var wakesApp = false
@@ -97,6 +97,12 @@ struct PushEntry: Sendable {
   /// From a real relay: the id, and the text for the trace.
   var id: UniqueID?
   var told = ""
+
+  mutating func note(_ notification: Notification) {
+    notificationClass = notification.notificationClass
+    (priority, type) = (notification.priority, notification.pushType)
+    if case .at(let end) = notification.expiration { expiresAt = end.milliseconds }
+  }
 }
 
 enum PushAnswer: Sendable {

@@ -253,6 +253,7 @@ extension Simulation {
       hasSound: shown.hasSound, wakesApp: handler == nil && entry.wakesApp,
       collapseID: entry.collapseID,
       acceptedAt: Instant(milliseconds: entry.acceptedAt ?? start + entry.postedAt))
+    remote.expiresAt = entry.expiresAt.map { Instant(milliseconds: $0) }
     remote.priority = Int(entry.priority.rawValue)
     guard let handler else { return remote }
     remote.handler = handler

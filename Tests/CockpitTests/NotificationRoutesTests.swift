@@ -86,4 +86,28 @@ import Testing
       }
     }
   }
+
+  /// Under a virtual clock much happens in one moment.
+  @Test func aRefusalAtTheCursorsOwnMomentIsNotMissed() async throws {
+    try await AdminScene.run { ask in
+      func refusals(_ query: String) async throws -> (ids: [String], cursor: String) {
+        let answer = try await ask(.get, "/v1/refusals\(query)")
+        let items = answer.json["refusals"] as? [[String: Any]] ?? []
+        return (
+          items.compactMap { $0["uniqueId"] as? String }, answer.json["cursor"] as? String ?? ""
+        )
+      }
+      func refuse() async throws {
+        let body = #"{"to":"abc","topic":"com.example.app","payload":{"aps":{"badge":1}}}"#
+        #expect(try await ask(.post, "/v1/push", body).status == 200)
+      }
+      try await refuse()
+      try await ask.relay.advance(by: .seconds(1))
+      let before = try await refusals("")
+      #expect(before.ids.count == 1)
+      try await refuse()
+      let later = try await refusals("?since=\(before.cursor)").ids
+      #expect(later.count == 1 && later != before.ids)
+    }
+  }
 }

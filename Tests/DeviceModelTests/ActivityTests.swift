@@ -200,6 +200,67 @@ import Testing
     #expect(outcome(4, bench) == .shown, "with something else it comes at once")
   }
 
+  /// Pushes of priority 5 to a phone that sleeps, then an urgent one or whatever else wakes it:
+  /// a timestamp each, `end`, or `?` for one without content.
+  @Test(arguments: [
+    (["1", "end 2", "3"], nil, ["replaced", "shown", "ended"], "start"),
+    (["end 2", "1"], nil, ["shown", "replaced"], "start"),
+    (["end 2", "end 3"], nil, ["replaced", "shown"], "start"),
+    (["1", "? 2"], nil, ["shown", "lacks"], "1"),
+    (["2"], "1", ["shown"], "2"),
+    (["1"], "2", ["replaced"], "2"),
+    (["1"], "? 2", ["shown"], "1"),
+    (["end 1"], "2", ["shown"], "start"),
+    (["end 2"], "1", ["shown"], "1"),
+  ])
+  func ofPushesThatWaitNoneIsLostByOneThatCannotBeShown(
+    soft: [String], urgent: String?, outcomes: [String], content: String
+  ) throws {
+    var bench = bench()
+    var begin = start(1)
+    begin.content = Array(#"{"s":"start"}"#.utf8)
+    send(begin, &bench)
+    bench.wait(.minutes(5))
+    func push(_ id: Int, _ text: String) throws -> ActivityPush {
+      let parts = text.split(separator: " ")
+      let time = try #require(parts.last.flatMap { Int64($0) })
+      let isBare = parts.count > 1
+      return update(UInt64(id), isBare ? nil : "\(time)", at: time, parts[0] == "end" ? .end : .update)
+    }
+    for (number, text) in soft.enumerated() {
+      var push = try push(2 + number, text)
+      push.isUrgent = false
+      send(push, &bench)
+    }
+    #expect(bench.phone.wakefulness == .asleep)
+    if let urgent { send(try push(9, urgent), &bench) } else { bench.send(.linkHeard) }
+    let found = soft.indices.map { number in
+      switch outcome(UInt64(2 + number), bench) {
+      case .shown: "shown"
+      case .notShown(.replaced): "replaced"
+      case .notShown(.hasEnded): "ended"
+      case .notShown(.lacks): "lacks"
+      default: "other"
+      }
+    }
+    #expect(found == outcomes)
+    #expect(shown(bench) == #"{"s":"\#(content)"}"#)
+    let hasEnd = soft.contains { $0.hasPrefix("end") }
+    #expect((bench.phone[mail]?.live[first]?.state == .ended) == hasEnd)
+  }
+
+  @Test func startedBeforeTheFirstUnlockItsAppIsRunBehindThat() {
+    var bench = bench()
+    bench.send(.rebooted)
+    send(start(1), &bench)
+    bench.wait(.minutes(1))
+    #expect(bench.steps(of: mail).contains(.notRun(.activity, .beforeFirstUnlock)))
+    #expect(bench.phone.addresses(of: mail) == [.start("Order")])
+    bench.send(.unlocked)
+    bench.wait(.minutes(1))
+    #expect(bench.phone.addresses(of: mail) == [.start("Order"), .update(first)])
+  }
+
   @Test func priorityFiveIsNotKeptForOneThatHasEnded() {
     var bench = bench()
     send(start(1), &bench)

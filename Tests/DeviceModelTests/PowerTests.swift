@@ -5,6 +5,38 @@ import Testing
 
 /// WWDC 2013 session 204 and Apple, "Encrypting Your App's Files".
 @Suite struct PowerTests {
+  /// In low power a push waits for its end, or is run when that is over; after a restart, too.
+  @Test(arguments: [false, true])
+  func whatWaitsIsNotRunBehindItsExpiration(hasPowerCut: Bool) throws {
+    for (lapse, outcome) in [
+      (Interval.minutes(4), PushOutcome.newData), (.minutes(6), .notLaunched(.expired)),
+    ] {
+      var bench = Bench([.ordinary()])
+      var push = RemotePush.silent(1)
+      push.expiresAt = bench.phone.now + .minutes(5)
+      bench.send(.lowPowerSwitched(isOn: true), .pushReceived(push))
+      #expect(bench.phone[mail]?.heldPush == push)
+      if hasPowerCut { try bench.powerCut(.minutes(1)) }
+      bench.wait(lapse - (hasPowerCut ? .minutes(1) : .zero))
+      #expect((bench.phone[mail]?.heldPush == nil) == (outcome != .newData), "at its time")
+      bench.send(.lowPowerSwitched(isOn: false), .unlocked)
+      bench.wait(.seconds(20))
+      #expect(bench.reports[PushID(1)] == [outcome], "after \(lapse)")
+    }
+  }
+
+  @Test func aVisibleOneIsShownAndDoesNotRunItsAppBehindItsExpiration() {
+    var bench = Bench([.ordinary()])
+    var push = RemotePush.alert(1, wakesApp: true)
+    push.expiresAt = bench.phone.now + .minutes(5)
+    bench.send(.rebooted, .pushReceived(push))
+    #expect(bench.bannersShown.count == 1)
+    bench.wait(.minutes(6))
+    #expect(bench.reports[PushID(1)] == [.notLaunched(.expired)])
+    bench.send(.unlocked)
+    #expect(bench.state(mail) == .notRunning && bench.phone[mail]?.shownPushes == nil)
+  }
+
   @Test func aTaskDoesNotKeepALockedPhoneAwake() {
     var bench = Bench([.ordinary { $0.onLeave.task = TaskScript(work: .seconds(60)) }])
     bench.send(.unlocked, .appOpened(mail), .locked)

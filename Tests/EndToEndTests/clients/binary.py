@@ -4,12 +4,15 @@ usage: binary.py push|silent HOST:PORT COUNT TOKEN [BAD_TOKEN BAD_AT] [--tls CA 
        binary.py feedback HOST:PORT [--tls CA CERTIFICATE KEY]
        binary.py hold HOST:PORT COUNT TOKEN [--tls CA CERTIFICATE KEY]
        binary.py leave HOST:PORT COUNT TOKEN [--tls CA CERTIFICATE KEY]
+       binary.py each HOST:PORT TOKEN...
 
 push: sends COUNT pushes without waiting, in all three commands by turns, then says what the relay
       says until it closes: 'error STATUS IDENTIFIER' or nothing, then 'closed'.
 silent: the same with pushes that show nothing.
 hold: the same, but stays connected when nothing is said: 'sent', and goes on to listen.
 leave: the same, but hangs up as soon as all is written, as scripts do.
+each: a push to each token at once, over connections of their own, and a line for what came back,
+      as above, but without 'closed' behind an error.
 feedback: a line 'TIME TOKEN' for each tuple, then 'closed'.
 """
 
@@ -57,6 +60,25 @@ def read_to_end(stream):
     return found
 
 
+def said(stream):
+    """What the relay says until it closes."""
+    answer = read_to_end(stream)
+    if answer:
+        command, status, identifier = struct.unpack(">BBI", answer)
+        assert command == 8
+        return f"error {status} {identifier}"
+    return None
+
+
+def each(address, tokens):
+    streams = [connect(address, None) for _ in tokens]
+    for stream, token in zip(streams, tokens):
+        stream.sendall(frame(0, 1000, bytes.fromhex(token), b'{"aps":{"alert":"Hello"}}'))
+        stream.shutdown(socket.SHUT_WR)
+    for stream in streams:
+        print(said(stream) or "closed")
+
+
 def main(arguments):
     tls = None
     if "--tls" in arguments:
@@ -64,6 +86,9 @@ def main(arguments):
         tls = (arguments[place + 1 :] + [None, None])[:3]
         arguments = arguments[:place]
     mode, address, *rest = arguments
+    if mode == "each":
+        each(address, rest)
+        return
     stream = connect(address, tls)
     if mode == "feedback":
         found = read_to_end(stream)
@@ -93,11 +118,8 @@ def main(arguments):
         if tls:
             print("closed")
             return
-    answer = read_to_end(stream)
-    if answer:
-        command, status, identifier = struct.unpack(">BBI", answer)
-        assert command == 8
-        print("error", status, identifier)
+    if error := said(stream):
+        print(error)
     print("closed")
 
 
