@@ -115,7 +115,12 @@ final class LateBodies: ChannelDuplexHandler, RemovableChannelHandler {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
-    case .head: (isReading, isAnswered, lateBytes) = (true, false, 0)
+    case .head(let head):
+      (isReading, isAnswered, lateBytes) = (true, false, 0)
+      // RFC 9110 section 10.1.1.
+      if head.headerFields[.expect]?.lowercased() == "100-continue" {
+        context.writeAndFlush(wrapOutboundOut(.head(HTTPResponse(status: .continue))), promise: nil)
+      }
     case .body(let bytes):
       if isAnswered { lateBytes += bytes.readableBytes + Self.partBytes }
       if lateBytes > Limits.adminLateBytes { return context.close(promise: nil) }

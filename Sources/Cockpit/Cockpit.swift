@@ -179,7 +179,7 @@ package struct Cockpit: Service {
   // MARK: The routes
 
   func router(guarded: (guard: Guard, pages: OwnPages)?) -> Router<AdminContext> {
-    let router = Router(context: AdminContext.self)
+    let router = Router(context: AdminContext.self, options: .autoGenerateHeadEndpoints)
     let known = KnownRoutes()
     router.middlewares.add(Refusals(known: known))
     router.middlewares.add(NamedDevices(relay: relay))

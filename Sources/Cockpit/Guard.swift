@@ -73,9 +73,10 @@ struct Guard: RouterMiddleware {
     _ request: Request, context: AdminContext,
     next: (Request, AdminContext) async throws -> Response
   ) async throws -> Response {
-    let given = Array((request.headers[.authorization] ?? "").utf8)
-    let wanted = ["Bearer \(token)", "bearer \(token)"].map { Array($0.utf8) }
-    guard wanted.contains(where: { $0.span.isEqual(to: given.span) }) else {
+    let given = request.headers[.authorization] ?? ""
+    // A scheme's name is the same in any case of letters (RFC 9110 section 11.1).
+    let isBearer = given.prefix(7).lowercased() == "bearer "
+    guard isBearer, Array(given.dropFirst(7).utf8).span.isEqual(to: Array(token.utf8).span) else {
       throw Refusal(
         401, "Unauthorized",
         "send 'authorization: bearer TOKEN'; the token is in admin.token of the state directory")
@@ -88,8 +89,9 @@ struct Guard: RouterMiddleware {
 
   private func checkType(_ request: Request) throws {
     guard ![.get, .head, .delete].contains(request.method) else { return }
-    let type = request.headers[.contentType] ?? ""
-    guard type == "application/json" || type.hasPrefix("application/json;") else {
+    // RFC 9110 section 8.3.1.
+    let type = (request.headers[.contentType] ?? "").lowercased()
+    guard type.wholeMatch(of: /application\/json[ \t]*(;.*)?/) != nil else {
       throw Refusal(
         415, "UnsupportedMediaType", "send the body with 'content-type: application/json'")
     }

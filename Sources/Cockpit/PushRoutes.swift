@@ -69,7 +69,7 @@ struct PushRoutes {
 
   func push(_ wish: PushWish) async throws -> PushVerdict {
     guard let to = wish.to, !to.isEmpty else {
-      throw Refusal.body("to is a device's id or a device token", field: "to")
+      throw Refusal.body("to is a phone's name or id, or a device token", field: "to")
     }
     let (token, topic) = try await target(to, wish.topic)
     guard let uniqueID = await relay.makeUniqueID() else {
@@ -117,7 +117,14 @@ struct PushRoutes {
   ) async throws -> (token: String, topic: String?) {
     // First: a phone chooses its own name, and may have enrolled with somebody's token for one.
     if DeviceToken(hexadecimal: to) != nil { return (to, topic) }
-    guard let device = try NamedDevices.device(to) else { return (to, topic) }
+    guard let device = try NamedDevices.device(to) else {
+      // What may be meant for a token is refused as a provider's would be.
+      guard to.allSatisfy(\.isHexDigit) else {
+        throw Refusal.missing(
+          "UnknownDevice", "no phone is called \(to), and it is no device token in hexadecimal")
+      }
+      return (to, topic)
+    }
     guard let report = try await relay.report(of: device) else { throw DeviceRoutes.unknown }
     let apps = report.apps.filter { topic == nil || $0.topic.description == topic }
     guard let app = apps.first, apps.count == 1 else {

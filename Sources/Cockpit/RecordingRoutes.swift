@@ -44,9 +44,10 @@ struct RecordingRoutes {
     guard let device = try Refusal.device(request.parameter("device")) else {
       throw Refusal.body("device is the id of a device, a UUID", field: "device")
     }
-    let shards = try await relay.recordings.past(at: Instant(milliseconds: at))
-    guard let report = shards.compactMap({ $0.report(of: device) }).first else {
-      throw Refusal.missing("UnknownDevice", "there was no such device at that moment")
+    let moment = min(Instant(milliseconds: at), relay.now)
+    let shards = try await relay.recordings.past(at: moment)
+    guard let report = shards.compactMap({ $0.report(of: device, at: moment) }).first else {
+      throw Refusal.missing("UnknownDevice", "there was no such device at that moment, or nothing was recorded then")
     }
     return try Response(json: DeviceStatus(named: report))
   }

@@ -88,6 +88,15 @@ struct Refusals: RouterMiddleware {
     _ request: Request, context: AdminContext,
     next: (Request, AdminContext) async throws -> Response
   ) async throws -> Response {
+    let response = try await answer(request, context, next)
+    // RFC 9110 section 9.3.2: a body would be taken for the next answer.
+    return request.method == .head ? response.createHeadResponse() : response
+  }
+
+  private func answer(
+    _ request: Request, _ context: AdminContext,
+    _ next: (Request, AdminContext) async throws -> Response
+  ) async throws -> Response {
     do {
       return try await next(request, context)
     } catch let error as HTTPError where error.status == .notFound {

@@ -208,7 +208,9 @@ struct CurlCommand {
       words += ["--header", Self.quoted("host: \(host)")]
     }
     for field in request.pushFields where !Self.left.contains(field.name) {
-      words += ["--header", Self.quoted("\(field.name): \(field.value)")]
+      // Without a value, curl sends no header field with a colon behind its name.
+      let text = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
+      words += ["--header", Self.quoted(text)]
     }
     if method == "POST" || !request.body.isEmpty {
       // Raw: a body that begins with @ names no file.

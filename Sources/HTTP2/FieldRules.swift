@@ -70,6 +70,8 @@ struct FieldTraits: OptionSet {
   /// `:path` is `*`, or neither that nor begins with a slash.
   static let asterisk = FieldTraits(rawValue: 1 << 11)
   static let oddPath = FieldTraits(rawValue: 1 << 12)
+  /// `:method` is HEAD.
+  static let head = FieldTraits(rawValue: 1 << 13)
 
   static let pseudo: FieldTraits = [.method, .scheme, .authority, .path]
   /// At most once in a request.
@@ -83,6 +85,7 @@ struct FieldTraits: OptionSet {
       self = isVisible(value) ? .method : .malformed
       if matches(value, "CONNECT") { formUnion(.connect) }
       if matches(value, "OPTIONS") { formUnion(.options) }
+      if matches(value, "HEAD") { formUnion(.head) }
     case .scheme:
       self = isVisible(value) ? .scheme : .malformed
       if matches(value, "https") || matches(value, "http") { formUnion(.web) }

@@ -305,7 +305,7 @@ extension HTTP2Session {
   }
 
   /// Server: answers a request whole. END_STREAM is on the last DATA frame; an empty body has no
-  /// DATA frame.
+  /// DATA frame, and so has the answer to HEAD (RFC 9110 section 9.3.2).
   package func respond(
     to id: StreamID, _ head: borrowing HeaderBlock, body: [UInt8]
   ) throws(HTTP2Error) {
@@ -313,8 +313,9 @@ extension HTTP2Session {
     guard body.isEmpty || state.pointee.canQueue(body.count, besides: 0) else {
       throw .queueFull(id)
     }
-    try respond(to: id, head, endStream: body.isEmpty)
-    if !body.isEmpty {
+    let hasBody = !body.isEmpty && !state.pointee.isBodiless(id)
+    try respond(to: id, head, endStream: !hasBody)
+    if hasBody {
       try write(body.span, to: id)
       finish(id)
     }

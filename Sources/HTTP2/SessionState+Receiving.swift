@@ -122,7 +122,8 @@ extension SessionState {
         guard failure == nil else { return dropBlock() }
         memory.end()
       }
-      streams.slots[slot].flags.insert(.headersReported)
+      streams.slots[slot].flags.insert(
+        blockTraits.contains(.head) ? [.headersReported, .bodiless] : .headersReported)
       streams.slots[slot].contentLength = blockContentLength
       events.append(.headers(id, fields: blockFirstField..<fields.count, endStream: endStream))
     }

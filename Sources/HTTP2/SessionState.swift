@@ -192,6 +192,10 @@ struct SessionState {
     frames.next(&input, &streams)
   }
 
+  mutating func isBodiless(_ id: StreamID) -> Bool {
+    slot(of: id).map { streams.slots[$0].flags.contains(.bodiless) } ?? false
+  }
+
   mutating func openSlot(_ id: StreamID) {
     if role == .server { streams.history.used(id, isServed: true) }
     currentSlot = streams.open(id)

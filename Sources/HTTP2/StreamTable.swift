@@ -22,6 +22,8 @@ struct StreamSlot {
     static let remoteEnded = Flags(rawValue: 1 << 10)
     /// Server: refused for who sent it, so its answer makes good for nothing.
     static let refused = Flags(rawValue: 1 << 11)
+    /// Server: a request by HEAD, whose answer has no body.
+    static let bodiless = Flags(rawValue: 1 << 12)
   }
 
   var id: StreamID = 0

@@ -33,6 +33,8 @@ package enum CredentialFiles {
   /// The file's contents, `nil` if there is none.
   package static func read(_ path: String) throws(CredentialFileError) -> [UInt8]? {
     guard exists(path) else { return nil }
+    // Opening a pipe waits for somebody who writes to it.
+    if let type = try? FilePath(path).stat().type, type != .regular { throw notAFile(path) }
     guard let contents = FileManager.default.contents(atPath: path) else {
       throw unreadable(path)
     }
@@ -52,7 +54,11 @@ package enum CredentialFiles {
       ].contains(error)
       if isPassing { return .passing(path: path, problem: error.description) }
     } catch {}
-    return .file(
+    return notAFile(path)
+  }
+
+  private static func notAFile(_ path: String) -> CredentialFileError {
+    .file(
       path: path, problem: "cannot be read",
       advice: "check that it is a file and that this user may read it")
   }

@@ -74,13 +74,13 @@ extension Shard {
 extension Shard {
   /// A device's report and its timers, soonest first; nil if it is not here. Walks over all timers.
   package func standing(
-    of id: DeviceID
+    of id: DeviceID, at moment: Instant? = nil
   ) -> (report: DeviceReport, timers: [(at: Instant, what: String)])? {
     guard let device = deviceNumber(id) else { return nil }
     let mine = timers.state.compactMap { timer in
       name(of: timer.subject, device).map { (timer.deadline, $0) }
     }
-    return report(of: id).map { ($0, mine) }
+    return report(of: id, at: moment).map { ($0, mine) }
   }
 
   private func name(of subject: TimerWheel.Subject, _ device: DeviceNumber) -> String? {

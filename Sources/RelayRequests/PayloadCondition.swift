@@ -97,8 +97,11 @@ package struct PayloadCondition: Sendable {
     case .equals(let wanted):
       return found.isEqual(to: wanted) ? nil : "\(path) is \(found.brief), not \(wanted.brief)"
     case .contains(let part):
-      let wanted = part.lowercased()
-      if found.texts.contains(where: { $0.lowercased().contains(wanted) }) { return nil }
+      // By bytes, which are searched in one pass; a search by characters begins anew at each.
+      let wanted = Array(part.lowercased().utf8)
+      if found.texts.contains(where: { Array($0.lowercased().utf8).contains(wanted) }) {
+        return nil
+      }
       let text = JSONTree(text: part).brief
       return path.names.isEmpty
         ? "nothing in it contains \(text)" : "\(path) is \(found.brief), without \(text)"

@@ -53,11 +53,12 @@ package struct RequestMatch: Sendable {
     return found
   }
 
-  /// The request that differs least, the newest of several; nil when there is none. One that was
+  /// The push that differs least, the newest of several; nil when there is none. One that was
   /// refused is further away, unless that is wanted, and so is one that lacks what another has with
-  /// a wrong value.
+  /// a wrong value. What manages channels is no push.
   package func nearest(_ requests: some Sequence<SentRequest>) -> SentRequest? {
-    requests.map { (request: $0, distance: distance(of: $0)) }
+    requests.filter { $0.source.listener != .channels }
+      .map { (request: $0, distance: distance(of: $0)) }
       .min { ($0.distance, $1.request.at) < ($1.distance, $0.request.at) }?.request
   }
 

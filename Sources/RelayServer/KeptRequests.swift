@@ -28,8 +28,12 @@ struct SentHead {
   init(_ listener: RequestSource.Listener) { self.listener = listener }
 
   private static let ownFields: [FieldName] = [.path, .apnsID, .contentLength]
-  /// Instead of a provider token.
+  /// Instead of a provider token, or what a proxy or a browser would add of its kind.
   private static let secret = Array("[not kept]".utf8)
+
+  private static func isSecret(_ name: ArraySlice<UInt8>) -> Bool {
+    name.suffix(13).elementsEqual("authorization".utf8) || name.elementsEqual("cookie".utf8)
+  }
 
   mutating func beginHead() { (hadOwnValues, hasOwnValues) = (hasOwnValues, false) }
 
@@ -74,7 +78,7 @@ struct SentHead {
       } else {
         let name = FieldName(arena.span.extracting(field.name))
         new += arena[field.name] + [UInt8(ascii: ":"), UInt8(ascii: " ")]
-        if name == .authorization {
+        if Self.isSecret(arena[field.name]) {
           new += Self.secret
         } else if !Self.ownFields.contains(where: { $0 == name }) {
           new += arena[field.value]

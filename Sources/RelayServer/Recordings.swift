@@ -118,7 +118,7 @@ package actor Recordings {
   }
 
   /// The shards at a past moment, replayed from the running recording or its previous file while
-  /// the relay goes on.
+  /// the relay goes on; none before its beginning.
   package func past(at moment: Instant) async throws(RecordingError) -> [Shard] {
     guard let running else { throw .noRecording(name: "running") }
     let current = try await bytes(of: running.name)
@@ -129,9 +129,10 @@ package actor Recordings {
       if replay.summary.first.map({ $0 > moment }) ?? true, let previous {
         var earlier = Replay(try RecordingReader(Array(previous)), until: .moment(moment))
         try earlier.run()
-        return earlier.shards.map(\.shard)
+        replay = earlier
       }
-      return replay.shards.map(\.shard)
+      // A later one is as the recording found it.
+      return replay.shards.map(\.shard).filter { $0.now <= moment }
     } catch {
       throw .unreadable("\(error)")
     }

@@ -71,8 +71,8 @@ extension ShardRunner {
     if !broadcasts.isEmpty {
       next = now
     } else if clock.isVirtual {
-      // A broadcast does not wait until the clock moves.
-      guard !core.shard.fanOuts.isEmpty else { return }
+      // A broadcast or a change of policy does not wait until the clock moves.
+      guard !core.shard.fanOuts.isEmpty || core.shard.nextToReview != nil else { return }
       next = now
     } else {
       guard let wake = core.nextWake() ?? timers.putOff.next else { return }

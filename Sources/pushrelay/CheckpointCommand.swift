@@ -71,7 +71,7 @@ struct CheckpointCommand: AsyncParsableCommand {
     @Argument(help: "1 to 64 of the characters a-z, 0-9 and -.")
     var name: String
 
-    var path: String { "/v1/checkpoints/\(name)" }
+    var path: String { "/v1/checkpoints/\(Query.escaped(name))" }
 
     func validate() throws {
       guard name.wholeMatch(of: /[a-z0-9-]{1,64}/) != nil else {

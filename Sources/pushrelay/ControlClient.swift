@@ -39,7 +39,19 @@ struct AdminOptions: ParsableArguments {
   }
 
   func call(_ method: HTTPMethod, _ path: String, body: [UInt8] = []) async throws {
-    _ = try await ControlClient(state: state).call(method, path, body: body)
+    _ = try await ControlClient(state: state).call(method, path, body: body, printing: json)
+  }
+
+  /// Has the relay send a push. Throws its refusal; with `--json` prints the answer, and returns nil.
+  func push(_ path: String, body: [UInt8] = []) async throws -> PushVerdict? {
+    let client = ControlClient(state: state)
+    let answer = try await client.call(.POST, path, body: body, printing: json)
+    let verdict = try ControlClient.decode(PushVerdict.self, answer)
+    guard verdict.status == 200 else {
+      throw CommandError(
+        "the relay answered \(verdict.status) \(verdict.reason ?? ""): \(verdict.message ?? "")")
+    }
+    return json ? nil : verdict
   }
 }
 
@@ -51,9 +63,14 @@ struct ControlClient {
   private static let longestAnswerBytes = 64 << 20
 
   /// Makes a request and returns the answer's body; throws a refusal as `CommandError` in the
-  /// relay's words.
-  func call(_ method: HTTPMethod, _ path: String, body: [UInt8] = []) async throws -> [UInt8] {
+  /// relay's words. Texts in the path must be escaped (`Query.escaped`).
+  ///
+  /// - Parameter isJSON: whether to print the answer unchanged, a refusal, too.
+  func call(
+    _ method: HTTPMethod, _ path: String, body: [UInt8] = [], printing isJSON: Bool = false
+  ) async throws -> [UInt8] {
     let (status, answer) = try await exchange(method, path, body: body)
+    if isJSON, !answer.isEmpty { Console.say(bytes: answer.dropLast()) }
     try Self.check(status, answer)
     Self.say(lacking: answer)
     return answer
@@ -90,26 +107,18 @@ struct ControlClient {
     _ type: Answer.Type, _ method: HTTPMethod, _ path: String, body: [UInt8] = [],
     printing isJSON: Bool
   ) async throws -> Answer? {
-    let answer = try await call(method, path, body: body)
-    guard !isJSON else {
-      Console.say(bytes: answer.dropLast())
-      return nil
-    }
+    let answer = try await call(method, path, body: body, printing: isJSON)
+    return isJSON ? nil : try Self.decode(type, answer)
+  }
+
+  static func decode<Answer: Decodable>(
+    _ type: Answer.Type, _ answer: [UInt8]
+  ) throws -> Answer {
     do {
       return try JSONDecoder().decode(type, from: Data(answer))
     } catch {
       throw CommandError("the relay is of another version: its answer is not understood")
     }
-  }
-
-  /// Percent-encodes typed text that a request line cannot hold (RFC 3986 section 2): the relay
-  /// says what is wrong with it.
-  private static func encoded(_ path: String) -> String {
-    path.utf8.map { byte in
-      let isLiteral = (0x21..<0x7F).contains(byte) && !#""<>\^`{|}"#.utf8.contains(byte)
-      let digits = String(byte, radix: 16, uppercase: true)
-      return isLiteral ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + digits
-    }.joined()
   }
 
   private func exchange(
@@ -139,7 +148,7 @@ struct ControlClient {
       var parts: [HTTPClientRequestPart] = [
         .head(
           HTTPRequestHead(
-            version: .http1_1, method: method, uri: Self.encoded(path), headers: headers))
+            version: .http1_1, method: method, uri: path, headers: headers))
       ]
       if !body.isEmpty { parts.append(.body(.byteBuffer(ByteBuffer(bytes: body)))) }
       try await request.write(contentsOf: parts + [.end(nil)])

@@ -45,8 +45,9 @@ struct DeviceFile: Codable, Equatable {
   /// The same, or what the relay of this state knows of the device with this name.
   static func find(_ name: String, state: String) async throws -> DeviceFile? {
     if let file = try load(name, state: state) { return file }
-    guard isUsable(name: name), DeviceToken(hexadecimal: name) == nil,
-      let bytes = try? await ControlClient(state: state).call(.GET, "/v1/devices/\(name)"),
+    let path = "/v1/devices/\(Query.escaped(name))"
+    guard !name.isEmpty, DeviceToken(hexadecimal: name) == nil,
+      let bytes = try? await ControlClient(state: state).call(.GET, path),
       let known = try? JSONDecoder().decode(DeviceStatus.self, from: Data(bytes))
     else { return nil }
     var file = DeviceFile(DeviceIdentity(device: known.device, secret: ""))

@@ -66,7 +66,7 @@ struct FaultCommand: AsyncParsableCommand {
         "at": place, "do": [word: detail], "match": match, "when": when, "seed": seed,
         "for": duration,
       ]
-      try await common.show(.PUT, "/v1/faults/\(name)", body: try JSONText.bytes(body)) {
+      try await common.show(.PUT, "/v1/faults/\(Query.escaped(name))", body: try JSONText.bytes(body)) {
         FaultCommand.show([$0])
       }
     }
@@ -100,7 +100,7 @@ struct FaultCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      try await common.call(.DELETE, "/v1/faults/\(name)")
+      try await common.call(.DELETE, "/v1/faults/\(Query.escaped(name))")
     }
   }
 

@@ -73,7 +73,7 @@ struct InspectCommand: AsyncParsableCommand {
       let relay = ControlClient(state: state)
       guard
         let status = try await relay.ask(
-          DeviceStatus.self, .GET, "/v1/devices/\(name)", printing: json)
+          DeviceStatus.self, .GET, "/v1/devices/\(Query.escaped(name))", printing: json)
       else { return }
       let clock = try await relay.ask(ClockStatus.self, .GET, "/v1/clock", printing: false)
       show(status, at: clock.map { Instant(milliseconds: $0.now) } ?? WallClock.now)
@@ -139,7 +139,8 @@ struct InspectCommand: AsyncParsableCommand {
     let until = budget.heldUntil.map {
       "until \(Instant(milliseconds: $0).described(at: now))"
     }
-    return "\(left), held \(until ?? "until something changes") by \(budget.limit ?? "a limit")"
+    return
+      "\(left), none may go \(until ?? "until something changes") by \(budget.limit ?? "a limit")"
   }
 
   private static func left(

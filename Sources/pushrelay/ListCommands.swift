@@ -45,7 +45,7 @@ struct DevicesCommand: AsyncParsableCommand {
   private static func text(_ budget: DeviceStatus.AppBudget) -> String {
     if !budget.allowed {
       let until = budget.heldUntil.map { " until \(Instant(milliseconds: $0).iso8601)" } ?? ""
-      return "silent held\(until) by \(budget.limit ?? "its state")"
+      return "no silent\(until) by \(budget.limit ?? "its state")"
     }
     return budget.remaining.map { "\($0) silent left" } ?? "silent without limit"
   }
@@ -173,7 +173,7 @@ struct Query {
   }
 
   /// Escapes all but unreserved characters (RFC 3986 section 2.3).
-  private static func escaped(_ text: String) -> String {
+  static func escaped(_ text: String) -> String {
     text.utf8.map { byte in
       switch byte {
       case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -114,7 +114,7 @@ struct PhonesCommand: AsyncParsableCommand {
 
     func run() async throws {
       if words == ["help"] { return Console.say(LiveCommandHelp.lines.joined(separator: "\n")) }
-      let path = "/v1/devices/\(try PhonesCommand.id(of: phone, common))/do"
+      let path = try PhonesCommand.path(phone, "do", common)
       let order = words.joined(separator: " ")
       let body = order.hasPrefix("{") ? Array(order.utf8) : try JSONText.bytes(["do": order])
       try await common.show(.POST, path, body: body) { (done: OrderDone) in
@@ -131,14 +131,15 @@ struct PhonesCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      let path = "/v1/devices/\(try PhonesCommand.id(of: phone, common))/phone"
+      let path = try PhonesCommand.path(phone, "phone", common)
       let state = try await ControlClient(state: common.state).call(.GET, path)
       Console.say(bytes: state.dropLast())
     }
   }
 
-  private static func id(of phone: String, _ common: AdminOptions) throws -> String {
-    try DeviceFile.load(phone, state: common.state)?.device ?? phone
+  private static func path(_ phone: String, _ part: String, _ common: AdminOptions) throws -> String {
+    let device = try DeviceFile.load(phone, state: common.state)?.device ?? phone
+    return "/v1/devices/\(Query.escaped(device))/\(part)"
   }
 }
 

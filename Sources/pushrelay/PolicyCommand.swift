@@ -39,7 +39,7 @@ struct PolicyCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let path = (device.map { "/v1/devices/\($0)" } ?? "/v1") + "/policy"
+    let path = (device.map { "/v1/devices/\(Query.escaped($0))" } ?? "/v1") + "/policy"
     let (method, body): (HTTPMethod, [UInt8]) =
       switch policy {
       case nil: (.GET, [])
@@ -50,7 +50,7 @@ struct PolicyCommand: AsyncParsableCommand {
     let name =
       if let device {
         try await common.ask(
-          DeviceStatus.self, method, policy == nil ? "/v1/devices/\(device)" : path, body: body
+          DeviceStatus.self, method, policy == nil ? "/v1/devices/\(Query.escaped(device))" : path, body: body
         )?.budget.policy
       } else {
         try await common.ask(PolicyStatus.self, method, path, body: body)?.policy

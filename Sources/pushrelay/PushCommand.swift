@@ -50,15 +50,10 @@ struct PushCommand: AsyncParsableCommand {
       }
       text = String(decoding: data, as: UTF8.self)
     }
-    guard
-      let verdict = try await common.ask(
-        PushVerdict.self, .POST, "/v1/push", body: Array(try body(text).utf8))
-    else { return }
-    for warning in verdict.warnings { Console.log("note: \(warning.text)") }
-    guard verdict.status == 200 else {
-      throw CommandError(
-        "the relay answered \(verdict.status) \(verdict.reason ?? ""): \(verdict.message ?? "")")
+    guard let verdict = try await common.push("/v1/push", body: Array(try body(text).utf8)) else {
+      return
     }
+    for warning in verdict.warnings { Console.log("note: \(warning.text)") }
     Console.say(verdict.uniqueId ?? "")
   }
 

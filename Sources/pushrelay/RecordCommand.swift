@@ -34,7 +34,7 @@ struct RecordCommand: AsyncParsableCommand {
 
     func run() async throws {
       try await common.show(
-        .PUT, "/v1/recordings/\(name)",
+        .PUT, "/v1/recordings/\(Query.escaped(name))",
         body: Array(#"{"payloads":"\#(payloads.rawValue)","limit":\#(limit)}"#.utf8),
         as: RecordCommand.show)
     }
@@ -48,7 +48,7 @@ struct RecordCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      try await common.show(.POST, "/v1/recordings/\(name)/stop", as: RecordCommand.show)
+      try await common.show(.POST, "/v1/recordings/\(Query.escaped(name))/stop", as: RecordCommand.show)
     }
   }
 

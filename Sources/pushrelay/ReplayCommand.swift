@@ -102,7 +102,7 @@ extension ReplayCommand {
       show(replay, took)
     }
     if let notification { try show(lives.steps(of: notification), of: notification) }
-    if let device { try show(device, in: replay) }
+    if let device { try show(device, in: replay, end) }
     guard replay.summary.differences.isEmpty || compare else { throw ExitCode(1) }
   }
 
@@ -171,8 +171,10 @@ extension ReplayCommand {
     Console.say(table: steps.map { [$0.at.iso8601, "\($0.step)"] })
   }
 
-  private func show(_ device: DeviceID, in replay: Replay) throws {
-    let found = replay.shards.lazy.compactMap { $0.shard.standing(of: device) }.first
+  private func show(_ device: DeviceID, in replay: Replay, _ end: Replay.Until?) throws {
+    // Budgets refill until then without an event.
+    let moment: Instant? = if case .moment(let moment) = end { moment } else { nil }
+    let found = replay.shards.lazy.compactMap { $0.shard.standing(of: device, at: moment) }.first
     guard let (report, timers) = found else {
       throw CommandError("\(file) knows no device \(device) at that moment")
     }

@@ -29,7 +29,7 @@ struct RequestsCommand: AsyncParsableCommand {
   var topic: String?
   @Option(help: "The device token.")
   var token: String?
-  @Option(help: "The device, by its id.")
+  @Option(help: "The device, by its name or id.")
   var device: String?
   @Option(help: "The HTTP status of the answer.")
   var status: Int?
@@ -55,8 +55,12 @@ struct RequestsCommand: AsyncParsableCommand {
     guard id != nil || !curl && !resend else {
       throw ValidationError("--curl and --resend need the id of a request")
     }
-    guard [curl, resend, har, forget].count(where: \.self) <= 1, id == nil || !har && !forget else {
+    guard [curl, resend, har, forget].count(where: \.self) <= 1 else {
       throw ValidationError("give one of --curl, --resend, --har and --forget")
+    }
+    let filters: [Any?] = [topic, token, device, status, reason, pushType, payload.first]
+    guard id == nil || !har && !forget && filters.allSatisfy({ $0 == nil }) else {
+      throw ValidationError("filters, --har and --forget are for many requests, not for the one of an id")
     }
   }
 
@@ -100,11 +104,11 @@ struct RequestsCommand: AsyncParsableCommand {
 
   private func runOne(_ id: String) async throws {
     if resend {
-      return try await common.show(.POST, "/v1/requests/\(id)/resend") { (verdict: PushVerdict) in
-        Console.say("\(verdict.status) \(verdict.reason ?? verdict.uniqueId ?? "")")
-      }
+      let verdict = try await common.push("/v1/requests/\(Query.escaped(id))/resend")
+      if let verdict { Console.say("\(verdict.status) \(verdict.uniqueId ?? "")") }
+      return
     }
-    try await common.show(.GET, "/v1/requests/\(id)") { (request: RequestStatus) in
+    try await common.show(.GET, "/v1/requests/\(Query.escaped(id))") { (request: RequestStatus) in
       if !curl { return Self.show(request) }
       guard let command = request.curl else {
         throw CommandError(

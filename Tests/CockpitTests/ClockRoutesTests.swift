@@ -1,12 +1,48 @@
 import AdminAPI
 import Foundation
+import HTTPTypes
 import Primitives
 import RelayServer
 import Testing
 
 @testable import Cockpit
+@testable import RelayTestKit
 
 @Suite struct ClockRoutesTests {
+  /// Budgets refill without an event.
+  @Test func aPastStateHasItsBudgetsAsOfThen() async throws {
+    try await AdminScene.run { ask in
+      let phone = try await ask.relay.phone(topic: "com.example.app")
+      #expect(try await ask(.put, "/v1/recordings/past", "{}").status == 200)
+      var last: TestRelay.Push?
+      for _ in 0..<3 { last = try await ask.relay.pushSilently(to: phone) }
+      try await ask.relay.wait(for: .delivered, of: try #require(last))
+      let start = ask.relay.nowMilliseconds
+      try await ask.relay.advance(by: .seconds(60 * 60))
+      for (minutes, remaining) in [(1, 0), (19, 0), (20, 1), (44, 2), (60, 3), (90, 3)] {
+        let moment = start + Int64(minutes * 60_000)
+        let answer = try await ask(.get, "/v1/state?at=\(moment)&device=\(phone.id)")
+        let apps = answer.json["apps"] as? [[String: Any]] ?? []
+        let budget = apps.first?["budget"] as? [String: Any]
+        #expect(budget?["remaining"] as? Int == remaining, "\(minutes): \(answer.text)")
+      }
+    }
+  }
+
+  @Test func aChangeOfPolicyIsFollowedWhileTheClockStands() async throws {
+    try await AdminScene.run { ask in
+      let phone = try await ask.relay.phone(topic: "com.example.app")
+      var last: TestRelay.Push?
+      for _ in 0..<4 { last = try await ask.relay.pushSilently(to: phone) }
+      let held = try #require(last).id
+      let before = ask.relay.nowMilliseconds
+      #expect(try await ask(.put, "/v1/policy", #"{"policy":"unlimited"}"#).status == 200)
+      let wish = #"{"expect":{"what":"sent","push":"\#(held)"},"timeout":"30s"}"#
+      _ = try await ask.relay.cockpit.wait(Array(wish.utf8))
+      #expect(ask.relay.nowMilliseconds == before)
+    }
+  }
+
   private static let wishes: [(String, AdvanceWish)] = [
     (#"{"by":"1h30m"}"#, AdvanceWish(goal: .by(.minutes(90)))),
     (#"{"to":1795338654060}"#, AdvanceWish(goal: .to(Instant(milliseconds: 1_795_338_654_060)))),

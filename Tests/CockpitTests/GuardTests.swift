@@ -28,7 +28,7 @@ import Testing
   @Test func onlyTheTokenOpens() async throws {
     let token = AdminScene.token
     let table: [(String?, Int)] = [
-      ("Bearer \(token)", 200), ("bearer \(token)", 200), (nil, 401), ("", 401), (token, 401),
+      ("Bearer \(token)", 200), ("bearer \(token)", 200), ("BEARER \(token)", 200), (nil, 401), ("", 401), (token, 401),
       ("Basic \(token)", 401), ("Bearer", 401), ("Bearer \(token)x", 401),
       ("Bearer \(token.dropLast())", 401), ("Bearer  \(token)", 401),
       ("Bearer \(token.uppercased())", 401),
@@ -47,10 +47,28 @@ import Testing
     }
   }
 
+  /// HEAD is GET without the body (RFC 9110 section 9.3.2), for monitors, too.
+  @Test func headIsAnsweredWithoutABody() async throws {
+    try await AdminScene.run(isGuarded: true) { ask in
+      for (path, token, status) in [
+        ("/health/live", nil, 200), ("/metrics", nil, 200), ("/", nil, 200),
+        ("/v1/clock", AdminScene.token, 200), ("/v1/clock", nil, 401),
+        ("/v1/push", AdminScene.token, 405), ("/v1/nothing", AdminScene.token, 404),
+      ] {
+        let headers = ["authorization": token.map { "Bearer \($0)" }]
+        let answer = try await ask(.head, path, headers: headers)
+        #expect(answer.status == status && answer.text.isEmpty, "\(path): \(answer.text)")
+        let length = answer.headers[.contentLength].flatMap { Int($0) } ?? 0
+        #expect(length > 0, "\(path): that of the body that GET would have")
+      }
+    }
+  }
+
   /// A form on another page can send any of the simple types, but not JSON.
   @Test func changesAreJSON() async throws {
     let types: [(String?, Bool)] = [
       ("application/json", true), ("application/json; charset=utf-8", true),
+      ("Application/JSON", true), ("application/json ; charset=utf-8", true),
       ("application/json;charset=utf-8", true), (nil, false), ("", false), ("text/plain", false),
       ("application/jsonx", false), ("application/x-www-form-urlencoded", false),
       ("text/plain; application/json", false),

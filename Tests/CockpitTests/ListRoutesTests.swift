@@ -94,7 +94,7 @@ import Testing
     let head = RequestHead(
       Array(
         (":method: \(method)\n:path: /1/apps/a.b/channels\n"
-          + ":authority: api-manage-broadcast.sandbox.push.apple.com:2195\nx-odd: 1\n").utf8),
+          + ":authority: api-manage-broadcast.sandbox.push.apple.com:2195\nx-odd: 1\nx-none: \n").utf8),
       source)
     let request = SentRequest(
       at: Instant(milliseconds: 1), UniqueID(high: 0, low: 1), head, ordinal: 1,
@@ -102,7 +102,7 @@ import Testing
     let command = CurlCommand(RelayConfiguration(), provider: "localhost:9").text(of: request)
     #expect(command.contains("--request") == (option != nil) && command.contains(option ?? "curl"))
     #expect(command.contains("--data-raw") == hasBody, "\(command)")
-    #expect(command.contains("--header 'x-odd: 1'"))
+    #expect(command.contains("--header 'x-odd: 1'") && command.contains("--header 'x-none;'"))
     #expect(command.contains("--header 'host: api-manage-broadcast.sandbox.push.apple.com:2195'"))
     #expect(command.hasSuffix("'https://localhost:9/1/apps/a.b/channels'"), "\(command)")
   }

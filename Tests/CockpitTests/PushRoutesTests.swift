@@ -1,4 +1,5 @@
 import AdminAPI
+import HTTPTypes
 import Primitives
 import RelayCore
 import Testing
@@ -6,6 +7,19 @@ import Testing
 @testable import Cockpit
 
 @Suite struct PushRoutesTests {
+  /// A mistyped name is no missing topic; what may be meant for a token is refused as one.
+  @Test func nobodyOfThisNameIsSaidSo() async throws {
+    try await AdminScene.run { ask in
+      for (to, status, reason) in [
+        ("nobody", 404, "UnknownDevice"), ("abc", 200, "MissingTopic"), ("", 400, "BadBody"),
+      ] {
+        let body = #"{"to":"\#(to)","payload":{"aps":{"alert":"x"}}}"#
+        let answer = try await ask(.post, "/v1/push", body)
+        #expect(answer.status == status && answer.reason == reason, "\(to): \(answer.text)")
+      }
+    }
+  }
+
   private func notification(_ body: String) throws -> Notification {
     var warnings = CaseSet<PayloadWarning>()
     let wish = try PushWish(Array(body.utf8))

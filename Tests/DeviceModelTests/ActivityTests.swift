@@ -225,7 +225,8 @@ import Testing
       let parts = text.split(separator: " ")
       let time = try #require(parts.last.flatMap { Int64($0) })
       let isBare = parts.count > 1
-      return update(UInt64(id), isBare ? nil : "\(time)", at: time, parts[0] == "end" ? .end : .update)
+      return update(
+        UInt64(id), isBare ? nil : "\(time)", at: time, parts[0] == "end" ? .end : .update)
     }
     for (number, text) in soft.enumerated() {
       var push = try push(2 + number, text)

@@ -4,6 +4,31 @@ import Primitives
 import Testing
 
 @Suite struct HTTP2SessionTests {
+  /// A client takes DATA behind it for a breach of the protocol (RFC 9110 section 9.3.2).
+  @Test func headIsAnsweredWithoutDATA() throws {
+    let pipe = try Pipe()
+    pipe.server.react = { session, event in
+      guard case .headers(let id, _, _) = event else { return }
+      try session.respond(to: id, head("405"), body: Array("{}".utf8))
+    }
+    for method in ["HEAD", "GET", "HEAD"] {
+      var request = HeaderBlock()
+      request.append(":method", method)
+      request.append(":scheme", "https")
+      request.append(":authority", "relay")
+      request.append(":path", "/")
+      _ = try pipe.client.session.request(request, body: nil, endStream: true)
+    }
+    pipe.advance()
+    #expect(pipe.client.failure == nil && pipe.client.session.openStreamCount == 0)
+    let closings = pipe.client.closings()
+    #expect(closings == [1: [0], 3: [0], 5: [0]])
+    for (id, parts) in [(StreamID(1), 0), (3, 1), (5, 0)] {
+      let data = pipe.client.seen(of: id).filter { if case .data = $0 { true } else { false } }
+      #expect(data.count == parts, "\(id)")
+    }
+  }
+
   /// A typical exchange: three pushes, answered by nothing, a body, and a stream that is written
   /// in two steps.
   private func exchange(pieces: (Int) -> [Int]) throws -> Pipe {

@@ -33,4 +33,14 @@ import Testing
     }
     #expect(notText?.contains("is not text") == true)
   }
+
+  /// Opening it would wait for a writer.
+  @Test(.timeLimit(.minutes(1))) func aPipeIsNoFile() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.path + "/AuthKey_AAAAAAAAAA.p8"
+    let maker = try Process.run(URL(fileURLWithPath: "/usr/bin/mkfifo"), arguments: [path])
+    maker.waitUntilExit()
+    let text = fileProblem { () throws(CredentialFileError) in _ = try CredentialFiles.read(path) }
+    #expect(text?.contains("check that it is a file") == true, "\(text ?? "read")")
+  }
 }

@@ -61,6 +61,13 @@ import Testing
     ]
     #expect(wanted.nearest(requests)?.uniqueID.low == 2)
     #expect(wanted.nearest([]) == nil)
+    let managing = SentRequest(
+      at: Instant(milliseconds: 9), UniqueID(high: 0, low: 9),
+      RequestHead(
+        Array("apns-topic: com.example.app\n".utf8),
+        RequestSource(.channels, peer: "", isEncrypted: true, .none, connection: 8)),
+      ordinal: 1, .unusable(body: []), bodyBytes: 0)
+    #expect(wanted.nearest([managing]) == nil, "no push becomes of it")
   }
 
   /// A wrong badge is nearer than none, and a push nearer than what was refused.

@@ -29,11 +29,14 @@ import Testing
     let scene = ConnectionScene()
     try send(
       try scene.connect(provider: true),
-      [("x-odd", "1: 2"), ("apns-id", "123e4567-e89b-12d3-a456-426614174000")])
+      [("x-odd", "1: 2"), ("proxy-authorization", "b"), ("cookie", "c"), ("apns-id", "123e4567-e89b-12d3-a456-426614174000")])
     let row = try #require(rows(scene).first)
     #expect(row.header(":path") == "/3/device/" + Self.token && row.header("x-odd") == "1: 2")
     #expect(row.header("apns-id") == "123e4567-e89b-12d3-a456-426614174000")
-    #expect(row.header("authorization") == "[not kept]" && row.ordinal == 1)
+    for name in ["authorization", "proxy-authorization", "cookie"] {
+      #expect(row.header(name) == "[not kept]", "\(name)")
+    }
+    #expect(row.ordinal == 1)
     #expect(row.body == Array(#"{"aps":{"alert":"x"}}"#.utf8) && row.bodyBytes == row.body.count)
     // No phone has this token.
     #expect(row.answer?.outcome == .push(.rejected(.badDeviceToken)))

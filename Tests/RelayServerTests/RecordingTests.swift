@@ -244,6 +244,8 @@ import Testing
           let shards = try await relay.recordings.past(at: moment)
           #expect(shards.reduce(0) { $0 + $1.counters.devices } == number + 1)
         }
+        let before = try await relay.recordings.past(at: Instant(milliseconds: 0))
+        #expect(before.isEmpty, "nothing was recorded then")
         await devices.client.close()
       }
     }
