@@ -47,7 +47,8 @@ struct RecordingRoutes {
     let moment = min(Instant(milliseconds: at), relay.now)
     let shards = try await relay.recordings.past(at: moment)
     guard let report = shards.compactMap({ $0.report(of: device, at: moment) }).first else {
-      throw Refusal.missing("UnknownDevice", "there was no such device at that moment, or nothing was recorded then")
+      throw Refusal.missing(
+        "UnknownDevice", "there was no such device at that moment, or nothing was recorded then")
     }
     return try Response(json: DeviceStatus(named: report))
   }

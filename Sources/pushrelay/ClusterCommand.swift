@@ -86,7 +86,9 @@ struct ClusterCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      try await common.show(undo ? .DELETE : .POST, "/v1/cluster/nodes/\(Query.escaped(node))/drain") {
+      try await common.show(
+        undo ? .DELETE : .POST, "/v1/cluster/nodes/\(Query.escaped(node))/drain"
+      ) {
         ClusterCommand.show($0)
         // That was the moment at which it was told.
         let begun = undo ? "takes stripes again" : "gives its stripes away"
@@ -103,7 +105,8 @@ struct ClusterCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      try await common.show(.DELETE, "/v1/cluster/nodes/\(Query.escaped(node))", as: ClusterCommand.show)
+      try await common.show(
+        .DELETE, "/v1/cluster/nodes/\(Query.escaped(node))", as: ClusterCommand.show)
     }
   }
 

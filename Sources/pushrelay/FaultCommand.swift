@@ -66,7 +66,9 @@ struct FaultCommand: AsyncParsableCommand {
         "at": place, "do": [word: detail], "match": match, "when": when, "seed": seed,
         "for": duration,
       ]
-      try await common.show(.PUT, "/v1/faults/\(Query.escaped(name))", body: try JSONText.bytes(body)) {
+      try await common.show(
+        .PUT, "/v1/faults/\(Query.escaped(name))", body: try JSONText.bytes(body)
+      ) {
         FaultCommand.show([$0])
       }
     }

@@ -105,7 +105,8 @@ struct LogCommand: AsyncParsableCommand {
     guard let life, let device = life.device, life.steps.contains(where: { $0.outcome == "shown" }),
       let place = parts.lastIndex(of: "start"), place > 0, parts[place - 1] == "liveactivity",
       let events = try? await ControlClient(state: connection.files.state).ask(
-        DeviceEvents.self, .GET, "/v1/devices/\(Query.escaped(device))/events", printing: false)?.events
+        DeviceEvents.self, .GET, "/v1/devices/\(Query.escaped(device))/events", printing: false)?
+        .events
     else { return nil }
     let token = parts[..<place].joined(separator: ".") + ".activity."
     let found = events.first {
@@ -120,7 +121,8 @@ struct LogCommand: AsyncParsableCommand {
   /// nil where the admin socket cannot be asked, or the request is not kept.
   private func request(_ id: String) async -> RequestStatus? {
     let client = ControlClient(state: connection.files.state)
-    return try? await client.ask(RequestStatus.self, .GET, "/v1/requests/\(Query.escaped(id))", printing: false)
+    return try? await client.ask(
+      RequestStatus.self, .GET, "/v1/requests/\(Query.escaped(id))", printing: false)
   }
 
   private static func check(_ id: String) throws {
@@ -154,7 +156,8 @@ struct LogCommand: AsyncParsableCommand {
 
   private func showChanges(of device: String) async throws {
     let list = try await ControlClient(state: connection.files.state).ask(
-      DeviceEvents.self, .GET, "/v1/devices/\(Query.escaped(device))/events", printing: json)?.events
+      DeviceEvents.self, .GET, "/v1/devices/\(Query.escaped(device))/events", printing: json)?
+      .events
     guard let list else { return }
     Console.say(
       table: list.map { [Instant(milliseconds: $0.time).iso8601, $0.what, Self.detail(of: $0)] })

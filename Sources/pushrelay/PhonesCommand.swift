@@ -137,7 +137,8 @@ struct PhonesCommand: AsyncParsableCommand {
     }
   }
 
-  private static func path(_ phone: String, _ part: String, _ common: AdminOptions) throws -> String {
+  private static func path(_ phone: String, _ part: String, _ common: AdminOptions) throws -> String
+  {
     let device = try DeviceFile.load(phone, state: common.state)?.device ?? phone
     return "/v1/devices/\(Query.escaped(device))/\(part)"
   }

@@ -50,7 +50,8 @@ struct PolicyCommand: AsyncParsableCommand {
     let name =
       if let device {
         try await common.ask(
-          DeviceStatus.self, method, policy == nil ? "/v1/devices/\(Query.escaped(device))" : path, body: body
+          DeviceStatus.self, method, policy == nil ? "/v1/devices/\(Query.escaped(device))" : path,
+          body: body
         )?.budget.policy
       } else {
         try await common.ask(PolicyStatus.self, method, path, body: body)?.policy

@@ -48,7 +48,8 @@ struct RecordCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      try await common.show(.POST, "/v1/recordings/\(Query.escaped(name))/stop", as: RecordCommand.show)
+      try await common.show(
+        .POST, "/v1/recordings/\(Query.escaped(name))/stop", as: RecordCommand.show)
     }
   }
 

@@ -60,7 +60,8 @@ struct RequestsCommand: AsyncParsableCommand {
     }
     let filters: [Any?] = [topic, token, device, status, reason, pushType, payload.first]
     guard id == nil || !har && !forget && filters.allSatisfy({ $0 == nil }) else {
-      throw ValidationError("filters, --har and --forget are for many requests, not for the one of an id")
+      throw ValidationError(
+        "filters, --har and --forget are for many requests, not for the one of an id")
     }
   }
 

@@ -94,7 +94,8 @@ import Testing
     let head = RequestHead(
       Array(
         (":method: \(method)\n:path: /1/apps/a.b/channels\n"
-          + ":authority: api-manage-broadcast.sandbox.push.apple.com:2195\nx-odd: 1\nx-none: \n").utf8),
+          + ":authority: api-manage-broadcast.sandbox.push.apple.com:2195\nx-odd: 1\nx-none: \n")
+          .utf8),
       source)
     let request = SentRequest(
       at: Instant(milliseconds: 1), UniqueID(high: 0, low: 1), head, ordinal: 1,

@@ -29,7 +29,10 @@ import Testing
     let scene = ConnectionScene()
     try send(
       try scene.connect(provider: true),
-      [("x-odd", "1: 2"), ("proxy-authorization", "b"), ("cookie", "c"), ("apns-id", "123e4567-e89b-12d3-a456-426614174000")])
+      [
+        ("x-odd", "1: 2"), ("proxy-authorization", "b"), ("cookie", "c"),
+        ("apns-id", "123e4567-e89b-12d3-a456-426614174000"),
+      ])
     let row = try #require(rows(scene).first)
     #expect(row.header(":path") == "/3/device/" + Self.token && row.header("x-odd") == "1: 2")
     #expect(row.header("apns-id") == "123e4567-e89b-12d3-a456-426614174000")
