@@ -15,6 +15,12 @@ package struct FaultStatus: Codable, Sendable {
     }
   }
 
+  /// What comes beyond so many in so long is hit.
+  package struct Rate: Codable, Sendable {
+    package var over: Int64
+    package var per: String
+  }
+
   /// The detail of an action: a text, or only `true`.
   package enum Detail: Codable, Sendable {
     case text(String)
@@ -41,6 +47,7 @@ package struct FaultStatus: Codable, Sendable {
   package var skip: Int
   package var times: Int?
   package var probability: Double
+  package var rate: Rate?
   package var seed: UInt64
   package var until: Int64?
   package var seen: Int
@@ -57,6 +64,7 @@ package struct FaultStatus: Codable, Sendable {
     skip = fault.when.skip
     times = fault.when.times
     probability = fault.when.probability
+    rate = fault.when.over.map { Rate(over: $0.burst, per: ($0.interval * $0.burst).text) }
     seed = fault.seed
     until = rule.until?.milliseconds
     let tally = rule.tally

@@ -53,7 +53,7 @@ extension ClusterJournal {
     let lock = try StateLock.acquire(configuration.directory)
     let client = try await EngineClient.connect(configuration.engine, name: configuration.node)
     let stream = try await EngineStream.open(
-      client, partitions: configuration.partitionCount, stripes: configuration.stripeCount,
+      client, partitions: PartitionTable.defaultCount, stripes: configuration.stripeCount,
       replicas: configuration.replicas)
     try client.checkPayload()
     let bucket = EngineBucket(client: client)

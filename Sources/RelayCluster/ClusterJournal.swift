@@ -29,8 +29,7 @@ package final class ClusterJournal: DurableJournal {
     package var linger = Interval.milliseconds(2)
     /// Servers that have the stream, if this node makes it.
     package var replicas = 1
-    /// Partitions and stripes, if this node makes the stream.
-    package var partitionCount = PartitionTable.defaultCount
+    /// If this node makes the stream.
     package var stripeCount = 8
     package var now: @Sendable () -> Instant
     /// When a virtual clock begins, if there is none yet; nil for the machine's clock.

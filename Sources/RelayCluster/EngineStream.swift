@@ -98,11 +98,14 @@ struct EngineStream: Sendable {
     if answer.error?.code == 404 {
       answer = try await ask("$JS.API.STREAM.CREATE.\(wanted.name)", client, wanted)
     }
-    guard let found = answer.config else {
-      throw .engineRefuses(
-        reason: "the stream \(wanted.name): \(answer.error?.description ?? "no configuration")")
-    }
+    guard let found = answer.config else { throw refused(wanted.name, answer, "no configuration") }
     return found
+  }
+
+  private static func refused(
+    _ stream: String, _ answer: EngineReply, _ otherwise: String
+  ) -> StoreError {
+    .engineRefuses(reason: "the stream \(stream): \(answer.error?.description ?? otherwise)")
   }
 
   private static func info(
@@ -115,10 +118,7 @@ struct EngineStream: Sendable {
     _ client: EngineClient
   ) async throws(StoreError) -> (messages: UInt64, last: UInt64) {
     let answer = try await info(name, client)
-    guard let state = answer.state else {
-      throw .engineRefuses(
-        reason: "the stream \(name): \(answer.error?.description ?? "no state")")
-    }
+    guard let state = answer.state else { throw refused(name, answer, "no state") }
     return (state.messages, state.lastSeq)
   }
 
@@ -129,10 +129,7 @@ struct EngineStream: Sendable {
   ) async throws(StoreError) {
     let question = PurgeQuestion(filter: stripe.map { subject(ofStripe: $0) }, seq: sequence)
     let answer = try await ask("$JS.API.STREAM.PURGE.\(name)", client, question)
-    guard answer.success == true else {
-      throw .engineRefuses(
-        reason: "the stream \(name): \(answer.error?.description ?? "it cannot be purged")")
-    }
+    guard answer.success == true else { throw refused(name, answer, "it cannot be purged") }
   }
 
   /// Deletes stream and bucket.
@@ -140,8 +137,7 @@ struct EngineStream: Sendable {
     for stream in [name, bucket] {
       let answer = try await ask("$JS.API.STREAM.DELETE.\(stream)", client)
       guard answer.success == true || answer.error?.code == 404 else {
-        throw .engineRefuses(
-          reason: "the stream \(stream): \(answer.error?.description ?? "it cannot be deleted")")
+        throw refused(stream, answer, "it cannot be deleted")
       }
     }
   }

@@ -20,16 +20,14 @@ package final class HopPort: Sendable {
     var windows: [Link: HopWindow] = [:]
     /// Arrivals not acknowledged yet: the last message's number, and the bytes.
     var owed: [Link: (number: UInt64, bytes: Int)] = [:]
-    var sentCount = 0
-    var refusedCount = 0
-    /// On links that no longer exist.
-    var lostCount = 0
+    /// What is lost, on links that no longer exist; the others count for themselves.
+    var statistics = Statistics()
     var isFlushing = false
 
     /// Drops the state of other nodes: each start of a node has a new number.
     mutating func keep(_ nodes: [UInt16]) {
       for (link, window) in windows where !nodes.contains(link.node) {
-        lostCount += window.lostCount
+        statistics.lost += window.lostCount
         windows[link] = nil
       }
     }
@@ -119,9 +117,7 @@ package final class HopPort: Sendable {
   /// - Parameter now: in UNIX time.
   package func statistics(at now: Instant) -> Statistics {
     arrivals.state.withLock { state in
-      var statistics = Statistics()
-      (statistics.sent, statistics.refused) = (state.sentCount, state.refusedCount)
-      statistics.lost = state.lostCount
+      var statistics = state.statistics
       for link in state.windows.keys {
         state.windows[link]?.expire(at: now)
         statistics.lost += state.windows[link]?.lostCount ?? 0
@@ -165,7 +161,7 @@ package final class HopPort: Sendable {
     let number = arrivals.state.withLock { state in
       let number = state.windows[link, default: HopWindow(limitBytes: Limits.hopWindowBytes)]
         .send(bytes: items.count, at: now)
-      if number == nil { state.refusedCount += 1 } else { state.sentCount += 1 }
+      if number == nil { state.statistics.refused += 1 } else { state.statistics.sent += 1 }
       return number
     }
     guard let number else { return false }

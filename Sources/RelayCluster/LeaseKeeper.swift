@@ -6,7 +6,7 @@ package struct LeaseKeeper: Hashable, Sendable {
   package var subject: SubjectWriter
   /// How long the others wait before they claim.
   private let length: Interval
-  private var number: UInt64
+  private var number: UInt64 = 0
   /// Set when the report has changed: the next write is due at once.
   package var isDue = false
   /// When the current write began.
@@ -15,10 +15,9 @@ package struct LeaseKeeper: Hashable, Sendable {
   /// had the key, so never later than the others count.
   package private(set) var heldUntil = Instant(milliseconds: 0)
 
-  package init(subject: SubjectWriter, length: Interval, first: UInt64 = 0) {
+  package init(subject: SubjectWriter, length: Interval) {
     self.subject = subject
     self.length = length
-    number = first
   }
 
   /// When the next write, or a step of the current one, is due.

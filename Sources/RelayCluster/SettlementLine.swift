@@ -17,8 +17,6 @@ package struct SettlementLine: Sendable {
 
   package init(shard: Int) { self.shard = shard }
 
-  package var count: Int { records.count }
-
   /// Appends a record; returns its place, by which it is settled.
   package mutating func add(_ sequence: UInt64) -> UInt64 {
     records.append((sequence, .open))

@@ -132,6 +132,7 @@ struct FaultCommand: AsyncParsableCommand {
       table: faults.map { fault in
         [
           fault.name, fault.at, text(fault.do),
+          fault.rate.map { "over \($0.over) per \($0.per)" } ?? "",
           "seen \(fault.seen)", "hit \(fault.hit)",
           fault.until.map { "until \(Instant(milliseconds: $0).iso8601)" } ?? "",
         ]

@@ -25,6 +25,8 @@ import Testing
     fault.seed = 7
     fault.duration = .minutes(5)
     #expect(try FaultWish.fault(Array(text.utf8)) == fault)
+    let rate = FaultStatus(FaultRule("x", fault, at: Instant(milliseconds: 0))).rate
+    #expect(rate?.over == 100 && rate?.per == "1m", "as it was asked for")
   }
 
   private static let actions: [(at: Fault.Place, text: String, action: Fault.Action)] = [

@@ -133,6 +133,6 @@ import Testing
       state.keep([start])
       #expect(state.windows.count == 2)
     }
-    #expect(state.lostCount == 999 * 2)
+    #expect(state.statistics.lost == 999 * 2)
   }
 }
