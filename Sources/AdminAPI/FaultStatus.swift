@@ -15,7 +15,7 @@ package struct FaultStatus: Codable, Sendable {
     }
   }
 
-  /// What comes beyond so many in so long is hit.
+  /// Hits only those beyond so many in so long.
   package struct Rate: Codable, Sendable {
     package var over: Int64
     package var per: String

@@ -118,7 +118,7 @@ struct PushRoutes {
     // First: a phone chooses its own name, and may have enrolled with somebody's token for one.
     if DeviceToken(hexadecimal: to) != nil { return (to, topic) }
     guard let device = try NamedDevices.device(to) else {
-      // What may be meant for a token is refused as a provider's would be.
+      // A mistyped token is refused as a provider's would be.
       guard to.allSatisfy(\.isHexDigit) else {
         throw Refusal.missing(
           "UnknownDevice", "no phone is called \(to), and it is no device token in hexadecimal")

@@ -247,7 +247,7 @@ extension Simulation {
     var entry = PushEntry(
       app: app, name: nil, payload: Payload(bytes: payload),
       collapseID: String(decoding: notification.collapseID, as: UTF8.self), postedAt: time)
-    entry.note(notification)
+    entry.adopt(notification)
     entry.wakesApp = notification.wakesApp || notification.notificationClass == .silent
     entry.activity = address
     entry.id = notification.uniqueID

@@ -33,7 +33,7 @@ extension Simulation {
     }
     do throws(Rejection) {
       let notification = try notification(index, payload, options)
-      pushes[Int(index)].note(notification)
+      pushes[Int(index)].adopt(notification)
       pushes[Int(index)].wakesApp = notification.wakesApp
       let request = RequestID(loop: 0, connection: ConnectionNumber(UInt32(index)), stream: 1)
       tellRelay(.submitted(notification, from: request))
@@ -98,7 +98,7 @@ struct PushEntry: Sendable {
   var id: UniqueID?
   var told = ""
 
-  mutating func note(_ notification: Notification) {
+  mutating func adopt(_ notification: Notification) {
     notificationClass = notification.notificationClass
     (priority, type) = (notification.priority, notification.pushType)
     if case .at(let end) = notification.expiration { expiresAt = end.milliseconds }

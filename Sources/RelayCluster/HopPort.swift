@@ -20,7 +20,7 @@ package final class HopPort: Sendable {
     var windows: [Link: HopWindow] = [:]
     /// Arrivals not acknowledged yet: the last message's number, and the bytes.
     var owed: [Link: (number: UInt64, bytes: Int)] = [:]
-    /// What is lost, on links that no longer exist; the others count for themselves.
+    /// Losses only of links that no longer exist: the others count their own.
     var statistics = Statistics()
     var isFlushing = false
 

@@ -97,7 +97,7 @@ package struct PayloadCondition: Sendable {
     case .equals(let wanted):
       return found.isEqual(to: wanted) ? nil : "\(path) is \(found.brief), not \(wanted.brief)"
     case .contains(let part):
-      // By bytes, which are searched in one pass; a search by characters begins anew at each.
+      // One pass over bytes: a search by characters would take quadratic time.
       let wanted = Array(part.lowercased().utf8)
       if found.texts.contains(where: { Array($0.lowercased().utf8).contains(wanted) }) {
         return nil

@@ -42,7 +42,7 @@ struct AdminOptions: ParsableArguments {
     _ = try await ControlClient(state: state).call(method, path, body: body, printing: json)
   }
 
-  /// Has the relay send a push. Throws its refusal; with `--json` prints the answer, and returns nil.
+  /// Has the relay send a push. Throws its refusal; with `--json` prints the answer, returns nil.
   func push(_ path: String, body: [UInt8] = []) async throws -> PushVerdict? {
     let client = ControlClient(state: state)
     let answer = try await client.call(.POST, path, body: body, printing: json)
