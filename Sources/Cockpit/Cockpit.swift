@@ -148,9 +148,10 @@ package struct Cockpit: Service {
     }
   }
 
+  /// Hummingbird throws its reason to end; the rest would hide why a start has failed.
   private var quiet: Logger {
     var quiet = logger
-    quiet.logLevel = .error
+    quiet.logLevel = .critical
     return quiet
   }
 

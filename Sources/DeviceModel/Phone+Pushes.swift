@@ -175,11 +175,11 @@ extension Phone {
   }
 
   mutating func setExpiryTimer(_ push: RemotePush) {
-    if let end = push.expiresAt { timers.set(.heldPush(push.app), at: max(end, now)) }
+    if let end = push.expiresAt { timers.set(.heldExpires(push.app), at: max(end, now)) }
   }
 
   /// Nothing is run for a push behind its `apns-expiration`.
-  private mutating func dropExpired(_ index: Int) {
+  mutating func dropExpired(_ index: Int) {
     for push in apps[index].heldPushes where push.hasExpired(at: now) {
       if apps[index].heldPush == push { apps[index].heldPush = nil }
       apps[index].shownPushes?.removeAll { $0 == push }

@@ -272,6 +272,7 @@ extension Phone {
     case .sleepDue: sleepTimer = .never
     case .foregroundContent(let app): contentArrived(app.number)
     case .heldPush(let app): releaseHeld(app.number)
+    case .heldExpires(let app): dropExpired(app.number)
     case .bannerDue(let callback): bannerDue(callback)
     case .fetchesDue:
       fetchTimer = .never

@@ -12,6 +12,7 @@ enum TimerKind: Hashable, Sendable {
   case sleepDue
   case foregroundContent(AppID)
   case heldPush(AppID)
+  case heldExpires(AppID)
   case bannerDue(CallbackID)
   case fetchesDue
   case transfersDue
