@@ -109,6 +109,8 @@ final class LateBodies: ChannelDuplexHandler, RemovableChannelHandler {
   private var isReading = false
   private var isAnswered = false
   private var lateBytes = 0
+  private var unanswered = 0
+  private var owesContinue = false
   private var end: Scheduled<Void>?
   /// Beside its bytes, a part costs its frame and its way through the handlers.
   private static let partBytes = 64
@@ -117,10 +119,9 @@ final class LateBodies: ChannelDuplexHandler, RemovableChannelHandler {
     switch unwrapInboundIn(data) {
     case .head(let head):
       (isReading, isAnswered, lateBytes) = (true, false, 0)
-      // RFC 9110 section 10.1.1.
-      if head.headerFields[.expect]?.lowercased() == "100-continue" {
-        context.writeAndFlush(wrapOutboundOut(.head(HTTPResponse(status: .continue))), promise: nil)
-      }
+      unanswered += 1
+      owesContinue = head.headerFields[.expect]?.lowercased() == "100-continue"
+      writeContinue(context)
     case .body(let bytes):
       if isAnswered { lateBytes += bytes.readableBytes + Self.partBytes }
       if lateBytes > Limits.adminLateBytes { return context.close(promise: nil) }
@@ -137,6 +138,16 @@ final class LateBodies: ChannelDuplexHandler, RemovableChannelHandler {
       endSoon(context.channel)
     }
     context.write(data, promise: promise)
+    guard case .end = unwrapOutboundIn(data) else { return }
+    unanswered -= 1
+    writeContinue(context)
+  }
+
+  /// RFC 9110 section 10.1.1; behind the answers to earlier requests.
+  private func writeContinue(_ context: ChannelHandlerContext) {
+    guard owesContinue, unanswered == 1 else { return }
+    owesContinue = false
+    context.writeAndFlush(wrapOutboundOut(.head(HTTPResponse(status: .continue))), promise: nil)
   }
 
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {

@@ -108,8 +108,9 @@ import Testing
       try channel.connect(to: .init(unixDomainSocketPath: "/")).wait()
     }
 
-    func head() throws {
-      let head = HTTPRequest(method: .post, scheme: "http", authority: "localhost", path: "/")
+    func head(expects: Bool = false) throws {
+      var head = HTTPRequest(method: .post, scheme: "http", authority: "localhost", path: "/")
+      if expects { head.headerFields[.expect] = "100-Continue" }
       try channel.writeInbound(HTTPRequestPart.head(head))
     }
 
@@ -131,6 +132,29 @@ import Testing
     }
 
     var isOpen: Bool { channel.isActive }
+  }
+
+  /// Asked for a body, and never in the middle of an earlier answer.
+  @Test func whoeverExpectsItIsToldToContinue() throws {
+    let late = try Late()
+    func statuses() throws -> [Int] {
+      var found: [Int] = []
+      while let part = try late.channel.readOutbound(as: HTTPResponsePart.self) {
+        if case .head(let head) = part { found.append(head.status.code) }
+      }
+      return found
+    }
+    try late.head(expects: true)
+    #expect(try statuses() == [100])
+    try late.end()
+    try late.answer()
+    try late.head()
+    try late.end()
+    #expect(try statuses() == [200])
+    try late.head(expects: true)
+    #expect(try statuses().isEmpty, "the one before has no answer yet")
+    try late.answer()
+    #expect(try statuses() == [200, 100])
   }
 
   @Test func aBodyWithoutAnEndEndsItsConnection() throws {
