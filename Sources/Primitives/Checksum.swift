@@ -8,13 +8,7 @@ package enum Checksum {
     var crc = step(~0, key, table)
     var index = 0
     while index &+ 8 <= bytes.count {
-      var word: UInt64 = 0
-      var shift: UInt64 = 0
-      for offset in index..<index &+ 8 {
-        word |= UInt64(bytes[offset]) &<< shift
-        shift &+= 8
-      }
-      crc = step(crc, word, table)
+      crc = step(crc, littleEndianWord(bytes, at: index), table)
       index &+= 8
     }
     while index < bytes.count {

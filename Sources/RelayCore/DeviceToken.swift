@@ -1,3 +1,5 @@
+import Primitives
+
 /// An opaque string of bytes that names one app on one device.
 ///
 /// Its length must not be assumed (Apple, "Registering your app with APNs"): 2 to 100 bytes are
@@ -27,6 +29,13 @@ package struct DeviceToken: Hashable, Sendable {
   package init?(bytes: Span<UInt8>) {
     guard Limits.deviceTokenBytes.contains(bytes.count) else { return nil }
     length = UInt8(bytes.count)
+    if bytes.count == 32 {
+      words = (
+        bigEndianWord(bytes, at: 0), bigEndianWord(bytes, at: 8), bigEndianWord(bytes, at: 16),
+        bigEndianWord(bytes, at: 24)
+      )
+      return
+    }
     for index in 0..<min(bytes.count, 32) { append(bytes[index], at: index) }
     guard bytes.count > 32 else { return }
     rest = Rest((32..<bytes.count).map { bytes[$0] })

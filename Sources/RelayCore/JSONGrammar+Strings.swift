@@ -1,3 +1,5 @@
+import Primitives
+
 /// Strings (RFC 8259 section 7) in UTF-8 (RFC 3629 section 4).
 extension JSONGrammar {
   /// `start` is after the opening quote, the result after the closing one.

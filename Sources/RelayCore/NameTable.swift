@@ -1,3 +1,5 @@
+import Primitives
+
 /// A short name in three words, which compare in a few instructions.
 struct PackedName: Equatable, Sendable {
   /// Longer names keep this many bytes and a larger count: they equal no name of a table.
@@ -101,20 +103,6 @@ private func littleEndianHalf(_ bytes: Span<UInt8>, at position: Int) -> UInt64 
   let window = bytes.extracting(position..<(position &+ 4))
   return UInt64(window[0]) | UInt64(window[1]) << 8
     | UInt64(window[2]) << 16 | UInt64(window[3]) << 24
-}
-
-/// The eight bytes at `position` must exist. Written byte by byte, as the safe API has no wider
-/// load; the optimizer makes it one.
-@inline(__always)
-func littleEndianWord(_ bytes: Span<UInt8>, at position: Int) -> UInt64 {
-  let window = bytes.extracting(position..<(position &+ 8))
-  let low =
-    UInt64(window[0]) | UInt64(window[1]) << 8
-    | UInt64(window[2]) << 16 | UInt64(window[3]) << 24
-  let high =
-    UInt64(window[4]) << 32 | UInt64(window[5]) << 40
-    | UInt64(window[6]) << 48 | UInt64(window[7]) << 56
-  return low | high
 }
 
 /// Compares eight bytes at a time, the last eight perhaps twice.

@@ -1,3 +1,5 @@
+import Primitives
+
 /// A UUID as two words, for `apns-id` and `apns-unique-id`. Canonical form is 8-4-4-4-12
 /// hexadecimal digits (RFC 9562 section 4), read in either case and written in lower case, as Apple
 /// asks (Apple, "Sending notification requests to APNs").

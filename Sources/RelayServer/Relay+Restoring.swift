@@ -256,7 +256,8 @@ extension LoopSet {
 /// Routes a record to the shard with the partition of its routing key. The number of shards may
 /// have changed since it was written.
 struct RestoringRouter {
-  private static let batchCount = 4096
+  /// Some 50 kB: neither the allocator nor the kernel is asked for each.
+  private static let batchCount = 512
 
   private let table: PartitionTable
   private var batches: [[RestoredRecord]]
@@ -281,6 +282,7 @@ struct RestoringRouter {
     batches[shard].append(record)
     guard batches[shard].count >= Self.batchCount else { return nil }
     var full: [RestoredRecord] = []
+    full.reserveCapacity(Self.batchCount)
     swap(&full, &batches[shard])
     return (shard, full)
   }

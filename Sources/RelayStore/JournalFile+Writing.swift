@@ -301,8 +301,12 @@ extension DeviceID {
   var stored: SQLiteValue { bigEndianBytes(value.high, value.low) }
 
   init?(stored row: SQLiteRow, _ column: Int) {
-    guard let words = row.words(column), words.count == 2 else { return nil }
-    self.init(UniqueID(high: words[0], low: words[1]))
+    let id = row.withBytes(column) { bytes in
+      bytes.count == 16
+        ? UniqueID(high: bigEndianWord(bytes, at: 0), low: bigEndianWord(bytes, at: 8)) : nil
+    }
+    guard let id else { return nil }
+    self.init(id)
   }
 }
 
@@ -310,8 +314,16 @@ extension SecretHash {
   var stored: SQLiteValue { bigEndianBytes(words.0, words.1, words.2, words.3) }
 
   init?(stored row: SQLiteRow, _ column: Int) {
-    guard let words = row.words(column), words.count == 4 else { return nil }
-    self.init(words: (words[0], words[1], words[2], words[3]))
+    let hash = row.withBytes(column) { bytes in
+      bytes.count == 32
+        ? SecretHash(
+          words: (
+            bigEndianWord(bytes, at: 0), bigEndianWord(bytes, at: 8),
+            bigEndianWord(bytes, at: 16), bigEndianWord(bytes, at: 24)
+          )) : nil
+    }
+    guard let hash else { return nil }
+    self = hash
   }
 }
 
@@ -345,16 +357,4 @@ extension Bool {
 
 private func bigEndianBytes(_ words: UInt64...) -> SQLiteValue {
   .blob(words.flatMap { word in (1...8).map { UInt8(truncatingIfNeeded: word >> (64 - 8 * $0)) } })
-}
-
-extension SQLiteRow {
-  /// Big-endian words of eight bytes; nil for anything else.
-  fileprivate func words(_ column: Int) -> [UInt64]? {
-    withBytes(column) { bytes in
-      guard bytes.count % 8 == 0 else { return nil }
-      var words = [UInt64](repeating: 0, count: bytes.count / 8)
-      for index in bytes.indices { words[index / 8] = words[index / 8] << 8 | UInt64(bytes[index]) }
-      return words
-    }
-  }
 }

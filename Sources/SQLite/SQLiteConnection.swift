@@ -3,8 +3,8 @@ internal import CSQLite
 /// A connection to an SQLite file: the part of SQLite's C interface that a journal needs.
 ///
 /// One user at a time, on any thread, which the owner ensures (the journal's queue); only
-/// `interrupt` may overlap. Hence `@unchecked`; SQLite itself guards the rest
-/// (sqlite.org/threadsafe.html, "serialized").
+/// `interrupt` may overlap. Hence `@unchecked`, and no lock of SQLite's around each of its
+/// functions (sqlite.org/threadsafe.html, "multi-thread"): those were an eighth of a start.
 package final class SQLiteConnection: @unchecked Sendable {
   package let path: String
   /// nil once closed.
@@ -20,7 +20,7 @@ package final class SQLiteConnection: @unchecked Sendable {
     self.path = path
     let flags = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
     var opened: OpaquePointer?
-    let result = sqlite3_open_v2(path, &opened, flags | SQLITE_OPEN_FULLMUTEX, nil)
+    let result = sqlite3_open_v2(path, &opened, flags | SQLITE_OPEN_NOMUTEX, nil)
     guard result == SQLITE_OK else {
       // There is a handle even after a failure, to read the error from.
       let error = SQLiteError(result, opened)

@@ -9,19 +9,19 @@ package struct Certificate: Sendable, Equatable {
 
   let handle: CertificateHandle
 
-  /// Reads DER with nothing behind it. Throws `invalidCertificate`.
+  /// Reads DER with nothing behind it. OpenSSL takes more than DER allows (bits of a signature that
+  /// count for nothing, X.690 section 11.2.1); such a certificate would be written as another.
+  /// Throws `invalidCertificate`.
   package init(der: [UInt8]) throws(TLSError) {
     OpenSSLLibrary.prepare()
     ErrorQueue.clear()
-    let (read, length) = der.withUnsafeBufferPointer { buffer in
+    let read = der.withUnsafeBufferPointer { buffer in
       var cursor = buffer.baseAddress
-      let read = d2i_X509(nil, &cursor, buffer.count)
-      return (read, cursor.map { $0 - (buffer.baseAddress ?? $0) } ?? 0)
+      return d2i_X509(nil, &cursor, buffer.count)
     }
     guard let read else { throw .invalidCertificate(ErrorQueue.drainText()) }
-    let handle = CertificateHandle(taking: read)
-    guard length == der.count else { throw .invalidCertificate("more than a certificate") }
-    try self.init(handle)
+    try self.init(CertificateHandle(taking: read))
+    guard self.der == der else { throw .invalidCertificate("not DER, or more than a certificate") }
   }
 
   /// Reads the first certificate of a PEM text. Throws `invalidCertificate`.

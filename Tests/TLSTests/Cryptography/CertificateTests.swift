@@ -80,6 +80,13 @@ import Testing
     // The first of a chain counts, and text around it does not.
     #expect(try Certificate(pem: "mine:\n" + server.pem + (try Pair().authority.pem)) == server)
     #expect(throws: TLSError.self) { try Certificate(der: server.der + [0]) }
+    // Bits that nobody reads are zero in DER (X.690, 11.2.1): else one certificate were many.
+    var loose = server.der
+    let signature = try #require(
+      loose.indices.last { loose[$0] == 3 && Int(loose[$0 + 1]) == loose.count - $0 - 2 })
+    loose[signature + 2] = 7
+    loose[loose.count - 1] |= 1
+    #expect(throws: TLSError.self) { try Certificate(der: loose) }
     #expect(throws: TLSError.self) { try Certificate(pem: "") }
     for length in 0..<server.der.count {
       #expect(throws: TLSError.self) { try Certificate(der: Array(server.der.prefix(length))) }
