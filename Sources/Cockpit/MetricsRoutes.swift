@@ -17,7 +17,7 @@ struct MetricsRoutes {
     router.get("/health/ready") { _, _ in
       guard relay.isServing else { throw Refusal.notReady }
       guard relay.isJournalHealthy else {
-        throw Refusal(503, "JournalFails", "the journal cannot be written: look at the disk")
+        throw Refusal(503, "JournalFails", "the journal cannot be written: the log says why")
       }
       let stripes = await relay.unreadStripes.map(String.init).joined(separator: ", ")
       guard stripes.isEmpty else {

@@ -19,6 +19,9 @@ package struct CallbackID: Hashable, Codable, Sendable {
 
 /// A banner on one phone.
 package struct BannerID: Hashable, Codable, Sendable {
+  /// No phone gets to so many.
+  package static let unknown = BannerID(number: .max)
+
   package let number: UInt64
 }
 

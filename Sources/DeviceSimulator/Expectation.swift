@@ -59,7 +59,8 @@ struct Expectation: Sendable {
   /// The kinds the expectations look at; nil for all.
   static func kinds(of expectations: [Expectation]) -> Set<TraceKind>? {
     let kinds = expectations.flatMap(\.rule.matches).map(\.kind)
-    return kinds.contains(nil) ? nil : Set(kinds.compactMap(\.self))
+    // A push that was refused explains what did not happen to it.
+    return kinds.contains(nil) ? nil : Set(kinds.compactMap(\.self)).union([.refused])
   }
 }
 
@@ -87,15 +88,22 @@ extension Expectation {
       switch kinds[0] {
       case "order": try Self.order(try reader.required("order"), names, pushes)
       case "fetchedBeforeUse": try Self.fetchedBeforeUse(try reader.required("fetchedBeforeUse"))
-      case "never":
-        .expect(
-          try Match(try reader.required("never"), names, pushes), try Window(reader), count: 0...0)
-      default:
-        .expect(
-          try Match(try reader.required("expect"), names, pushes), try Window(reader),
-          count: try Self.count(reader["count"]))
+      case let kind: try Self.expect(kind, reader, names, pushes)
       }
     says = try reader["says"]?.text() ?? rule.words
+  }
+
+  private static func expect(
+    _ kind: String, _ reader: Reader, _ names: PlaceNames, _ pushes: PushNames
+  ) throws(ScenarioError) -> Rule {
+    let match = try Match(try reader.required(kind), names, pushes)
+    let window = try Window(reader)
+    // From when a push is posted is known only then.
+    if let within = window.within, let start = window.after ?? (match.push == nil ? 0 : nil) {
+      try reader.required("within").checkIsBeforeEnd(start + within)
+    }
+    return .expect(
+      match, window, count: kind == "never" ? 0...0 : try count(reader["count"]))
   }
 
   private static func count(_ reader: Reader?) throws(ScenarioError) -> ClosedRange<Int64> {
@@ -323,9 +331,19 @@ extension Simulation {
     if found.isEmpty, let kind = match.kind {
       found = entries.indices.filter { entries[$0].kind == kind }
     }
+    guard isPassed else {
+      return refusals(of: match) + (found.isEmpty ? "" : "; what did: \(list(found))")
+    }
     guard !found.isEmpty else { return "" }
-    guard isPassed else { return "; what did: \(list(found))" }
     return found.count == 1 ? ", another did" : ", \(found.count) others did"
+  }
+
+  /// Of the push or the place in question.
+  private func refusals(of match: Expectation.Match) -> String {
+    var refused = match
+    (refused.kind, refused.why) = (.refused, nil)
+    let found = entries.indices.filter { matches(refused, $0) }
+    return found.isEmpty ? "" : "; \(list(found))"
   }
 
   private func list(_ indices: [Int]) -> String {

@@ -17,9 +17,10 @@ extension Simulation {
   public mutating func openBanner(of app: AppHandle) -> Bool {
     let entry = apps[Int(app.number)]
     let banners = phones[Int(entry.phone)].model.banners.banners
-    guard let banner = banners.last(where: { $0.app == entry.id }) else { return false }
-    tell(entry.phone, .bannerOpened(banner.id))
-    return true
+    let banner = banners.last { $0.app == entry.id }
+    // One that is not there is ignored by the phone, with a trace entry.
+    tell(entry.phone, .bannerOpened(banner?.id ?? .unknown))
+    return banner != nil
   }
 
   /// Removes it from the app switcher, after unlocking. No effect on an app that was never opened.
@@ -139,16 +140,20 @@ extension Simulation {
 
   /// `.airplane` says good-bye to the relay, `.none` does not.
   public mutating func setNetwork(_ network: Network, of phone: PhoneHandle) {
-    change("network \(network.rawValue)", .networkChanged(network), phone)
+    let isNews = phones[Int(phone.number)].model.network != network
+    change("network \(network.rawValue)", .networkChanged(network), phone, isNews: isNews)
   }
 
   public mutating func setCharging(_ isCharging: Bool, of phone: PhoneHandle) {
     let what = isCharging ? "charger on" : "charger off"
-    change(what, .chargerChanged(isConnected: isCharging), phone)
+    let isNews = phones[Int(phone.number)].model.isCharging != isCharging
+    change(what, .chargerChanged(isConnected: isCharging), phone, isNews: isNews)
   }
 
   public mutating func setLowPower(_ isOn: Bool, of phone: PhoneHandle) {
-    change(isOn ? "low power on" : "low power off", .lowPowerSwitched(isOn: isOn), phone)
+    let isNews = phones[Int(phone.number)].model.isLowPower != isOn
+    let what = isOn ? "low power on" : "low power off"
+    change(what, .lowPowerSwitched(isOn: isOn), phone, isNews: isNews)
   }
 
   /// For all apps.
@@ -167,8 +172,11 @@ extension Simulation {
   /// Ends suspended apps.
   public mutating func exhaustMemory(of phone: PhoneHandle) { tell(phone.number, .memoryRanOut) }
 
-  private mutating func change(_ what: String, _ event: PhoneEvent, _ phone: PhoneHandle) {
-    record(.changed(what), phone: phone.number)
+  /// What is so already is told to the phone, which ignores it, with a trace entry.
+  private mutating func change(
+    _ what: String, _ event: PhoneEvent, _ phone: PhoneHandle, isNews: Bool = true
+  ) {
+    if isNews { record(.changed(what), phone: phone.number) }
     tell(phone.number, event)
   }
 

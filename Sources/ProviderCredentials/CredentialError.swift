@@ -72,7 +72,8 @@ package enum CredentialError: Error, Equatable, Hashable, Sendable, CaseIterable
   /// One sentence for the log: what is wrong and, where useful, what to do.
   package var explanation: String {
     switch self {
-    case .missing: "no provider token: send `authorization: bearer <JWT>`"
+    case .missing:
+      "no provider token (`authorization: bearer <JWT>`) and no client certificate: send one"
     case .tooLong: "the token is longer than \(ProviderToken.maximumBytes) bytes"
     case .notThreeParts: "the token is not three parts joined by dots"
     case .notBase64URL: "a part of the token is not base64url without padding"

@@ -1,7 +1,7 @@
 package import Primitives
 package import RelayCore
 package import RelayRecording
-import RelayStore
+package import RelayStore
 
 /// Performs what a node does when it gains or loses stripes.
 package protocol ClusterDelegate: Sendable {
@@ -34,8 +34,8 @@ package actor ClusterDirector {
   private var report: NodeReport
   /// The process ends: it drains to the last.
   private var isEnding = false
-  /// The form that is written, if this version does not read it.
-  package private(set) var strangeForm: UInt8?
+  /// Why this node has to end, once it does: what the cluster writes is not for it.
+  package private(set) var strangeness: StoreError?
   private var attempts: UInt64 = 0
   /// Consecutive failed claims per stripe, refused by a live node that does not report the stripe
   /// as its own.
@@ -179,9 +179,9 @@ package actor ClusterDirector {
     }
   }
 
-  /// Waits until the cluster writes a form that this version does not read, or it is cancelled.
+  /// Waits until the cluster writes what this node does not read, or it is cancelled.
   package func untilStrange() async {
-    while strangeForm == nil, !Task.isCancelled { try? await Task.sleep(for: Self.pause) }
+    while strangeness == nil, !Task.isCancelled { try? await Task.sleep(for: Self.pause) }
   }
 
   /// Stops; returns when the work under way has ended.
@@ -209,6 +209,11 @@ package actor ClusterDirector {
     if lease.number != lastLease { onNotice(.lapsed) }
     lastLease = lease.number
     guard let look = await journal.bucket.look(channelsAfter: channelRevision) else { return }
+    if let found = EngineBucket.identity(in: look.keys), found != journal.identity {
+      return await give(
+        up: .engineRefuses(
+          reason: "the cluster's journal was made anew while this node was away; start it again"))
+    }
     seen.add(look.keys)
     let sight = seen.sight
     membership.observe(
@@ -233,7 +238,7 @@ package actor ClusterDirector {
     await follow()
     await noticeLosses()
     journal.port.looked(after: lease)
-    guard await journal.isLeaseHeld, moving == nil, !Task.isCancelled, strangeForm == nil,
+    guard await journal.isLeaseHeld, moving == nil, !Task.isCancelled, strangeness == nil,
       let step = view.step
     else { return }
     move {
@@ -248,14 +253,18 @@ package actor ClusterDirector {
   /// away, and the others have its stripes.
   private func adopt(_ form: UInt8) async {
     guard form <= ClusterForm.newest else {
-      strangeForm = form
-      for holding in report.holdings { await lost(Int(holding.stripe), to: nil) }
-      return
+      return await give(
+        up: .otherForm(of: "the cluster", found: "\(form)", ClusterForm.readable))
     }
     let port = journal.port
     port.form.written = max(port.form.written, form)
     let next = membership.nextForm(after: port.form.written, at: ClusterJournal.clock)
     if let next, await journal.isLeaseHeld { await journal.bucket.raiseForm(to: next) }
+  }
+
+  private func give(up strangeness: StoreError) async {
+    self.strangeness = strangeness
+    for holding in report.holdings { await lost(Int(holding.stripe), to: nil) }
   }
 
   /// Runs moves one after the other: a lost stripe may come back before it has left.

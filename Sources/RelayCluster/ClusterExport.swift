@@ -1,5 +1,5 @@
 package import NATS
-package import Primitives
+import Primitives
 import RelayCore
 package import RelayStore
 
@@ -35,11 +35,12 @@ package enum ClusterExport {
     return (try file.finish(commons), stream.stripeCount)
   }
 
-  /// Writes a new journal file and deletes the journal of the servers; returns how many of them had
-  /// it. Refuses while a node is at work: one that renews its lease within that time and a second
-  /// more, or has written anything while the file was.
+  /// Writes a new journal file and deletes the journal of the servers but for a key that keeps nodes
+  /// from starting until it is imported; returns how many servers had it. Refuses while a node is at
+  /// work: one that renews its lease within the cluster's own and a second more, or has written
+  /// anything while the file was.
   package static func last(
-    _ engine: NATSAccess, to path: String, lease: Interval, onProgress: (String) -> Void
+    _ engine: NATSAccess, to path: String, onProgress: (String) -> Void
   ) async throws(StoreError) -> Int {
     let client = try await EngineClient.connect(engine, name: "restripe")
     let bucket = EngineBucket(client: client)
@@ -48,16 +49,28 @@ package enum ClusterExport {
     }
     onProgress("looking whether a node is at work")
     let before = try await bucket.nodes()
+    let lease: Interval = try await bucket.value(of: .lease) ?? .seconds(0)
     guard (try? await Task.sleep(for: .milliseconds(lease.milliseconds + 1000))) != nil else {
       throw .stopped
     }
     let newest = try await EngineStream.contents(client).last
     try await refuseNode(notAmong: before, bucket)
     _ = try await run(engine, to: path, onProgress: onProgress)
-    try await refuseNode(notAmong: before, bucket)
-    guard try await EngineStream.contents(client).last == newest else {
-      throw .nodeAtWork("that has ended since")
+    // A starting node looks for the key once its lease is visible.
+    let mine = UInt64.random(in: 1 ... .max)
+    try await bucket.change(.importing) { (_: UInt64?) in mine }
+    do throws(StoreError) {
+      try await refuseNode(notAmong: before, bucket)
+      guard try await EngineStream.contents(client).last == newest else {
+        throw .nodeAtWork("that has ended since")
+      }
+    } catch {
+      try await bucket.change(.importing) { (_: UInt64?) in 0 }
+      throw error
     }
+    try await bucket.clear(leavingImport: mine)
+    // A node that stood still all the while must not take the next journal for its own.
+    try await bucket.change(.identity) { (_: UInt64?) in mine }
     try await EngineStream.delete(client)
     return stream.replicas
   }

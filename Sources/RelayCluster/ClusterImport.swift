@@ -24,13 +24,20 @@ package struct ClusterImport {
     let journal = try StoppedJournal(path: path)
     let client = try await EngineClient.connect(engine, name: "import")
     try client.checkPayload()
+    let bucket = EngineBucket(client: client)
+    // A refusal makes nothing.
+    if try await EngineStream.hasBucket(client) { try await refuseNode(bucket) }
     let stream = try await EngineStream.open(
       client, partitions: PartitionTable.defaultCount, stripes: stripes, replicas: replicas)
     let work = ClusterImport(
-      client: client, stream: stream, bucket: EngineBucket(client: client), now: now,
-      onProgress: onProgress)
-    try await work.bucket.adoptForm(of: stream)
+      client: client, stream: stream, bucket: bucket, now: now, onProgress: onProgress)
+    try await bucket.adoptForm(of: stream)
     return try await work.bring(journal)
+  }
+
+  private static func refuseNode(_ bucket: EngineBucket) async throws(StoreError) {
+    guard let node = try await bucket.nodes().first?.stamp.node else { return }
+    throw .occupied(by: "node \(node) is at work, or was killed")
   }
 
   private func bring(
@@ -80,9 +87,12 @@ package struct ClusterImport {
     }
     guard mine == run else { throw .halfImported }
     // A starting node looks for the key once its lease is visible.
-    guard let node = try await bucket.nodes().first?.stamp.node else { return }
-    try await bucket.change(.importing) { stored in stored == run ? before : nil }
-    throw .occupied(by: "node \(node) is at work, or was killed")
+    do throws(StoreError) {
+      try await Self.refuseNode(bucket)
+    } catch {
+      try await bucket.change(.importing) { stored in stored == run ? before : nil }
+      throw error
+    }
   }
 
   private func end() async throws(StoreError) {

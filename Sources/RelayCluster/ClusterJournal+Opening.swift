@@ -52,13 +52,15 @@ extension ClusterJournal {
   ) async throws(StoreError) -> ClusterJournal {
     let lock = try StateLock.acquire(configuration.directory)
     let client = try await EngineClient.connect(configuration.engine, name: configuration.node)
+    let bucket = EngineBucket(client: client)
+    // Before anything is made.
+    if try await EngineStream.hasBucket(client) { try await bucket.refuseHalfImport() }
     let stream = try await EngineStream.open(
       client, partitions: PartitionTable.defaultCount, stripes: configuration.stripeCount,
       replicas: configuration.replicas)
     try client.checkPayload()
-    let bucket = EngineBucket(client: client)
     try await bucket.adoptForm(of: stream)
-    try await bucket.refuseHalfImport()
+    let identity = try await bucket.value(of: .identity, elseFirst: UInt64.random(in: 1 ... .max))
     try await waitForName(configuration, bucket, onNotice)
     _ = try await agree(on: configuration.commonLease, bucket)
     let clock = try await agree(on: configuration.commonClock, bucket)
@@ -67,7 +69,7 @@ extension ClusterJournal {
     let key = try await client.last(
       EngineStream.bucket, EngineStream.subject(ofLease: configuration.node))
     let journal = ClusterJournal(
-      configuration, client, stream, lock, key: key.sequence, port: port,
+      configuration, client, stream, identity, lock, key: key.sequence, port: port,
       virtualTime: clock.now, report: report, onProblem: onProblem)
     try await journal.begin()
     do {

@@ -102,6 +102,8 @@ package final class ClusterJournal: DurableJournal {
   let configuration: Configuration
   let client: EngineClient
   let stream: EngineStream
+  /// Of the journal in the engine that this node has joined.
+  let identity: UInt64
   let run: UInt64
   let queue = DispatchQueue(label: "relay.journal", qos: .userInitiated)
   let core: Mutex<Core>
@@ -114,7 +116,7 @@ package final class ClusterJournal: DurableJournal {
   /// - Parameter key: the last sequence of the node's key.
   init(
     _ configuration: Configuration, _ client: EngineClient, _ stream: EngineStream,
-    _ lock: FileLock, key: UInt64, port: HopPort, virtualTime: Instant?,
+    _ identity: UInt64, _ lock: FileLock, key: UInt64, port: HopPort, virtualTime: Instant?,
     report: @escaping @Sendable ([Journal.Outcome]) -> Void,
     onProblem: @escaping @Sendable (StoreNotice) -> Void
   ) {
@@ -124,6 +126,7 @@ package final class ClusterJournal: DurableJournal {
     self.configuration = configuration
     self.client = client
     self.stream = stream
+    self.identity = identity
     self.report = report
     self.onProblem = onProblem
     let node = JournalNode(

@@ -28,6 +28,8 @@ struct EngineBucket: Sendable {
     static let marks = Key(subject: "$KV.pushrelay.marks")
     /// The unfinished import; 0 when none.
     static let importing = Key(subject: "$KV.pushrelay.importing")
+    /// Another one with each journal, so that a node that was away knows that its own is gone.
+    static let identity = Key(subject: "$KV.pushrelay.common.identity")
 
     let subject: String
 
@@ -128,6 +130,11 @@ struct EngineBucket: Sendable {
     return await all(Self.channels, after: revision).map { (keys, Self.places($0)) }
   }
 
+  /// What the answer to a look says; nil if it does not, as of a server that is behind.
+  static func identity(in keys: [NATSMessage]) -> UInt64? {
+    keys.first { $0.headers["Nats-Subject"] == Key.identity.subject }.flatMap { value($0.body) }
+  }
+
   func nodes() async throws(StoreError) -> [Membership.Key] {
     try await EngineClient.patiently("it does not say which nodes there are") {
       await look().map { Seen($0.keys).sight.nodes }
@@ -226,6 +233,19 @@ struct EngineBucket: Sendable {
   /// Throws if an import is unfinished: half a journal must not be served.
   func refuseHalfImport() async throws(StoreError) {
     if let number: UInt64 = try await value(of: .importing), number != 0 { throw .halfImported }
+  }
+
+  /// Removes all but the mark of an import that has yet to come, in one step of the engine's (NATS
+  /// documentation, "Headers", `Nats-Rollup`).
+  func clear(leavingImport run: UInt64) async throws(StoreError) {
+    var writer = ByteWriter(form: client.form.written)
+    writer.putForm(first: Self.firstForm)
+    writer.put(run)
+    _ = try await EngineClient.patiently("it does not clear the bucket") {
+      await client.ask(
+        Key.importing.subject, writer.bytes, headers: [("Nats-Rollup", "all")],
+        within: .seconds(1))?.first?.storedSequence
+    }
   }
 
   func cursors() async throws(StoreError) -> [String: Int64] {

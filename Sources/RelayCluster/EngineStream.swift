@@ -38,10 +38,15 @@ struct EngineStream: Sendable {
       ])
     let found = try checked(try await streamMade(wanted, client))
     let leases = StreamConfiguration(
-      name: bucket, subjects: ["$KV.pushrelay.>"], numReplicas: replicas, maxMsgsPerSubject: 1,
-      allowRollupHdrs: true)
+      name: bucket, subjects: ["$KV.pushrelay.>"], numReplicas: found.replicas,
+      maxMsgsPerSubject: 1, allowRollupHdrs: true)
     _ = try await streamMade(leases, client)
     return found
+  }
+
+  /// False before the first relay, and where somebody has deleted it.
+  static func hasBucket(_ client: EngineClient) async throws(StoreError) -> Bool {
+    try await info(bucket, client).config != nil
   }
 
   static func existing(_ client: EngineClient) async throws(StoreError) -> EngineStream? {
@@ -132,13 +137,11 @@ struct EngineStream: Sendable {
     guard answer.success == true else { throw refused(name, answer, "it cannot be purged") }
   }
 
-  /// Deletes stream and bucket.
+  /// Deletes the stripes. The bucket stays.
   static func delete(_ client: EngineClient) async throws(StoreError) {
-    for stream in [name, bucket] {
-      let answer = try await ask("$JS.API.STREAM.DELETE.\(stream)", client)
-      guard answer.success == true || answer.error?.code == 404 else {
-        throw refused(stream, answer, "it cannot be deleted")
-      }
+    let answer = try await ask("$JS.API.STREAM.DELETE.\(name)", client)
+    guard answer.success == true || answer.error?.code == 404 else {
+      throw refused(name, answer, "it cannot be deleted")
     }
   }
 

@@ -7,8 +7,8 @@ package struct LeaseKeeper: Hashable, Sendable {
   /// How long the others wait before they claim.
   private let length: Interval
   private var number: UInt64 = 0
-  /// Set when the report has changed: the next write is due at once.
-  package var isDue = false
+  /// Set when the report has changed, and at first: the next write is due at once.
+  package var isDue = true
   /// When the current write began.
   private var writtenAt = Instant(milliseconds: 0)
   /// Until then no other node claims anything, by this node's clock: counted from before the engine

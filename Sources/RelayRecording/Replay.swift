@@ -75,6 +75,15 @@ package struct Replay: Sendable {
 
   package var header: RecordingHeader { reader.header }
 
+  /// Whether it got as far as was asked for: false if the recording ends before.
+  package var isComplete: Bool {
+    switch until {
+    case .end: true
+    case .moment: lanes.values.contains(where: \.isBeyond)
+    case .notification: summary.isStopped
+    }
+  }
+
   /// The current shards by number.
   package var shards: [(number: UInt16, shard: Shard)] {
     lanes.sorted { $0.key < $1.key }.map { ($0.key, $0.value.shard) }
@@ -142,6 +151,7 @@ package struct Replay: Sendable {
     _ observe: ((Step) -> Void)?
   ) throws(CodecError) {
     digest.reset()
+    let earlier = summary.events
     var isWhole = true
     while try chunk.peek() != Event.noTag {
       let event = try chunk.read(Event.self)
@@ -175,7 +185,7 @@ package struct Replay: Sendable {
     _ = try chunk.byte()
     if try chunk.word() != digest.value, isWhole { differ(&lane, number, now, .clock(.tick)) }
     lane.nextBatch += 1
-    summary.batches += 1
+    if summary.events > earlier { summary.batches += 1 }
   }
 
   private mutating func differ(

@@ -54,8 +54,8 @@ extension ClusterStatus {
       if let left = node.leaseSeconds {
         if left < 0 {
           problems.append(
-            "\(name) has no lease since \(-left) s: it does not reach the NATS servers, or they "
-              + "have no leader")
+            "\(name) has no lease since \(-left) s: it does not reach the NATS servers, they have "
+              + "no leader, or another relay has its name; its log says which")
         }
       } else {
         problems.append("\(name) does not answer the others: see its log")

@@ -72,9 +72,12 @@ package actor Recordings {
     return status(of: name)
   }
 
-  /// Stops a recording; returns when all of it is in the file.
+  /// Stops a recording; returns when all of it is in the file, also if it has stopped before.
   package func stop(_ name: String) async throws(RecordingError) -> RecordingStatus {
-    guard let running, running.name == name else { throw .noRecording(name: name) }
+    guard let running, running.name == name else {
+      guard CredentialFiles.exists(path(of: name)) else { throw .noRecording(name: name) }
+      return status(of: name)
+    }
     _ = await inbox.loops?.onEach { $0.core.stopRecording() }
     await running.recording.close()
     self.running = nil

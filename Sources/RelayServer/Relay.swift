@@ -214,9 +214,7 @@ package final class Relay: Service {
     for listener in listeners { try? await listener.close() }
     await loops.drain(within: configuration.shutdownTimeout)
     await inbox.director?.end()
-    if let form = await inbox.director?.strangeForm {
-      throw StoreError.otherForm(of: "the cluster", found: "\(form)", ClusterForm.readable)
-    }
+    if let strangeness = await inbox.director?.strangeness { throw strangeness }
   }
 
   /// Waits until the relay is told to end, or finds what it cannot read.

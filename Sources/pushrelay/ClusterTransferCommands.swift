@@ -147,7 +147,7 @@ extension ClusterCommand {
       let settings = try await options.read()
       let notes = ProgressNotes()
       let replicas = try await ClusterExport.last(
-        settings.engine, to: keep, lease: settings.lease, onProgress: { notes.report($0) })
+        settings.engine, to: keep, onProgress: { notes.report($0) })
       do {
         let done = try await ClusterImport.run(
           keep, into: settings.engine, stripes: stripes, replicas: replicas,

@@ -96,6 +96,9 @@ extension ReplayCommand {
     }
     try replay.run(observe: observe)
     let took = begin.duration(to: .now)
+    if case .notification? = end, !replay.isComplete {
+      throw CommandError("--until \(until ?? ""): \(file) has no push with this id")
+    }
     if json {
       try show(json: replay, took)
     } else {
@@ -117,7 +120,7 @@ extension ReplayCommand {
       ["from", summary.first?.iso8601 ?? "-"], ["to", summary.last?.iso8601 ?? "-"],
       ["events", "\(summary.events)"], ["batches", "\(summary.batches)"],
       ["speed", "\(rate) events a second"],
-      ["ends", until == nil ? Self.end(of: summary) : "where --until says"],
+      ["ends", until != nil && replay.isComplete ? "where --until says" : Self.end(of: summary)],
       ["differences", summary.differences.isEmpty ? "none" : "\(summary.differences.count)"],
     ])
     for difference in summary.differences { Console.say("  \(difference)") }

@@ -1,5 +1,7 @@
+import AdminAPI
 import ArgumentParser
 import FoundationEssentials
+import NIOHTTP1
 import Primitives
 import ProviderCredentials
 import RelayClient
@@ -40,7 +42,8 @@ struct SendCommand: AsyncParsableCommand {
   @Option(help: "apns-priority: 10, 5 or 1 (default: 5 for a silent push, else none: 10).")
   var priority: Int?
 
-  @Option(help: "apns-expiration: UNIX seconds, +SECONDS from now, 0: try once, never store.")
+  @Option(
+    help: "apns-expiration: UNIX seconds, +SECONDS from the relay's now, 0: try once, never store.")
   var expiration: String?
 
   @Option(help: "apns-collapse-id, at most 64 bytes.")
@@ -69,7 +72,7 @@ struct SendCommand: AsyncParsableCommand {
 
   func run() async throws {
     let payload = try StandardInput.payload(file, "a .json or .apns file")
-    let request = try await makeRequest(payload, now: WallClock.now)
+    let request = try await makeRequest(payload)
     let providerToken =
       certificate == nil
       ? try signing.token(connection.files.keys, topic: request.topic) : nil
@@ -82,7 +85,7 @@ struct SendCommand: AsyncParsableCommand {
 
   // MARK: Details
 
-  private func makeRequest(_ payload: [UInt8], now: Instant) async throws -> PushRequest {
+  private func makeRequest(_ payload: [UInt8]) async throws -> PushRequest {
     let named = try await DeviceFile.find(to, state: connection.files.state)
     // Before the topic: a mistyped name is not a missing topic.
     guard named != nil || DeviceToken(hexadecimal: to) != nil else {
@@ -101,7 +104,7 @@ struct SendCommand: AsyncParsableCommand {
     request.topic = topic
     request.pushType = pushType
     request.priority = priority
-    request.expirationSeconds = try expirationSeconds(now: now)
+    request.expirationSeconds = try await expirationSeconds()
     request.collapseID = collapseId
     request.id = id
     infer(&request)
@@ -142,17 +145,27 @@ struct SendCommand: AsyncParsableCommand {
     if classification.warnings.contains(misplaced) { Console.log("note: \(misplaced.text)") }
   }
 
-  private func expirationSeconds(now: Instant) throws -> Int64? {
+  private func expirationSeconds() async throws -> Int64? {
     guard let expiration else { return nil }
     if expiration.hasPrefix("+"), let seconds = Int64(expiration.dropFirst()),
       seconds >= 0, seconds < 1 << 40
     {
-      return now.milliseconds / 1000 + seconds
+      return await now().milliseconds / 1000 + seconds
     }
     guard !expiration.hasPrefix("+"), let seconds = Int64(expiration) else {
       throw CommandError("--expiration \(expiration): give UNIX seconds, or +SECONDS from now")
     }
     return seconds
+  }
+
+  /// By the relay's clock, which may be virtual; by the machine's, if the relay of this state
+  /// directory cannot be asked.
+  private func now() async -> Instant {
+    let relay = ControlClient(state: connection.files.state)
+    guard let answer = try? await relay.call(.GET, "/v1/clock"),
+      let clock = try? JSONDecoder().decode(ClockStatus.self, from: Data(answer))
+    else { return WallClock.now }
+    return Instant(milliseconds: clock.now)
   }
 
   private func identity() throws -> TLSIdentity? {

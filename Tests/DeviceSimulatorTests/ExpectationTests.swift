@@ -111,14 +111,32 @@ import Testing
         + "day 1 00:20:00.050 push 2 (b) banner: two"
     ),
     (
-      #"{"expect":{"what":"refused"},"after":"119m","within":"5m"}"#,
-      "it did not happen; the scenario ended 4m before that time did"
+      #"{"expect":{"what":"refused","push":"b"},"within":"110m"}"#,
+      "it did not happen; the scenario ended 10m before that time did"
     ),
   ])
   func whatAFailedOneSays(expectation: String, found: String) throws {
     let result = try play(scenarioText(events: Self.events, expect: "[\(expectation)]"))
     #expect(result.verdicts.map(\.isPassed) == [false])
     #expect(result.verdicts.map(\.found) == [found])
+  }
+
+  /// Also where only some kinds of entries are kept, as with `--quiet`.
+  @Test func aPushThatWasRefusedSaysSo() throws {
+    let events = """
+      [ {"at":"10m","push":{"name":"a","to":"anna/chat","payload":"silent"}},
+        {"at":"20m","push":{"name":"b","to":"anna/chat","priority":7,"payload":"silent"}} ]
+      """
+    let text = scenarioText(
+      events: events, expect: #"[{"expect":{"what":"delivered","push":"b"}}]"#)
+    let scenario = try Scenario(json: Array(text.utf8), file: "test.json")
+    let kinds = Expectation.kinds(of: scenario.expectations)
+    #expect(kinds == [.delivered, .refused])
+    let found = try play(text).verdicts[0].found
+    #expect(
+      found.hasPrefix("it did not happen; day 1 00:20:00.020 push 2 (b) refused: 400 BadPriority"),
+      "\(found)")
+    #expect(found.contains("; what did: day 1 00:10:"), "\(found)")
   }
 
   @Test func aLongListIsCut() throws {

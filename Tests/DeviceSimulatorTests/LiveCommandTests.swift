@@ -48,7 +48,9 @@ struct LiveCommandTests {
     ("refresh chat off", "phone1/chat changed: refresh off"),
     ("lock", "phone1 locked"), ("network airplane", "phone1 changed: network airplane"),
     ("low power on", "phone1 changed: low power on"),
-    ("charger off", "phone1 changed: charger off"),
+    ("charger on", "phone1 changed: charger on"), ("charger off", "phone1 ignored: alreadySo"),
+    ("network wifi", "phone1 ignored: alreadySo"), ("low power off", "phone1 ignored: alreadySo"),
+    ("open banner", "phone1 ignored: unknownBanner"),
     ("set fetch never", "phone1/chat fetch-planned: none, interval never"),
     ("phone1: reboot", "phone1 booted"), ("migrate", "phone1 ignored: alreadySo"),
     ("travel", "phone1/chat began: a place"), ("provider on", "phone1 ignored: notAllowed"),
@@ -59,6 +61,9 @@ struct LiveCommandTests {
     let others = isRunning ? ["open", "create document a 10"] : []
     let lines = try told(line, after: others, apps: Self.rich).lines
     #expect(lines.contains(says), "\(lines)")
+    // What is so already has not changed.
+    let hasChanged = lines.contains { $0.contains(" changed: ") }
+    #expect(hasChanged == says.contains(" changed: "), "\(lines)")
   }
 
   @Test func theNewestBannerIsOpened() throws {

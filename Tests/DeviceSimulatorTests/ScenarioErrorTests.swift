@@ -197,6 +197,14 @@ import Testing
       "expect[0].before: the scenario is over after 2h"
     ),
     (
+      #"{"never":{"what":"sent"},"within":"3h"}"#,
+      "expect[0].within: the scenario is over after 2h"
+    ),
+    (
+      #"{"never":{"what":"sent"},"after":"119m","within":"61s"}"#,
+      "expect[0].within: the scenario is over after 2h"
+    ),
+    (
       #"{"never":{"what":"sent"},"after":"1h","before":"1h"}"#,
       "expect[0].before: it is not later than after"
     ),

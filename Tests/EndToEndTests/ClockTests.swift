@@ -82,6 +82,27 @@ import Testing
     }
   }
 
+  /// +SECONDS counts from the relay's now: by the machine's, a push that is to be stored for an hour
+  /// would be over when it comes.
+  @Test func anExpirationCountsFromTheRelaysNow() async throws {
+    try await RelayProcess.run(Self.virtual) { relay in
+      let token = try await Phone(on: relay).register()
+      _ = try await relay.command("clock", "advance", "2h").checked("clock advance")
+      let sent = try await relay.command(
+        "send", "-", "--to", token, "--topic", Phone.topic, "--provider", relay.provider,
+        "--expiration", "+60", "--json", input: #"{"aps":{"alert":"hello"}}"#
+      ).checked("send")
+      let id = try #require(
+        try JSONSerialization.jsonObject(with: Data(sent.utf8)) as? [String: Any])["apnsUniqueId"]
+      let name = try #require(id as? String)
+      let stored = try await relay.command("log", name).checked("log")
+      #expect(stored.contains("stored"), "\(stored)")
+      _ = try await relay.command("clock", "advance", "61s").checked("clock advance")
+      let over = try await relay.command("log", name).checked("log")
+      #expect(over.contains("expired"), "\(over)")
+    }
+  }
+
   /// A phone with a stream goes back with the relay, and gets the same push again.
   @Test func theRelayIsTakenBack() async throws {
     try await RelayProcess.run(Self.virtual) { relay in

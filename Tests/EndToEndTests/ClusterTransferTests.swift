@@ -245,6 +245,56 @@ import Testing
     }
   }
 
+  /// It would take the next journal for its own with messages missing, write on stripes that nobody
+  /// reads, and answer 200.
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func aNodeThatStoodStillDuringARestripeEnds() async throws {
+    let scratch = try Scratch()
+    let server = try await NATSServer(in: scratch.path)
+    try await server.run { _ in
+      let (_, log) = try await ClusterRelay.run("a", state: scratch.path + "/a", on: server) {
+        relay in
+        let token = try await Phone(on: relay.relay).register()
+        #expect(try await relay.push(token, "x").status == 200)
+        try relay.send(.suspend)
+        let keep = ["--keep", scratch.path + "/kept.sqlite"]
+        let report = try Report(try await Self.cluster("restripe", "3", server, keep))
+        #expect(report.stripes == 3 && report.notifications == 1)
+        try relay.send(.resume)
+        #expect(try await relay.relay.endsSoon())
+      }
+      #expect(log.contains("journal was made anew while this node was away"), "\(log)")
+      _ = try await ClusterRelay.run("a", state: scratch.path + "/a", on: server) { relay in
+        let token = try await Phone(on: relay.relay).register()
+        #expect(try await relay.push(token, "x").status == 200)
+      }
+    }
+  }
+
+  /// A refused import makes no stream, whose replicas and stripes would be anybody's.
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func aRefusedImportMakesNothing() async throws {
+    let scratch = try Scratch()
+    let journal = scratch.path + "/one/relay.sqlite"
+    try await Self.alone(in: scratch.path + "/one") { _ in }
+    let server = try await NATSServer(in: scratch.path)
+    try await server.run { _ in
+      // A long lease: its first key is there at once all the same.
+      let long = ["PUSHRELAY_LEASE": "30"]
+      _ = try await ClusterRelay.run(
+        "a", state: scratch.path + "/a", on: server, environment: long
+      ) { _ in
+        let deletion = ["\(server.port)", "$JS.API.STREAM.DELETE.pushrelay", ""]
+        _ = try await Program.run("python3", [Program.client("nats.py")] + deletion)
+          .checked("nats.py")
+        let refused = try await Self.cluster("import", journal, server)
+        #expect(!refused.succeeded && refused.errors.contains("node a is at work"), "\(refused)")
+        let export = try await Self.cluster("export", scratch.path + "/x.sqlite", server)
+        #expect(export.errors.contains("no relay keeps a journal"), "\(export)")
+      }
+    }
+  }
+
   @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
   func aHalfImportIsServedByNobodyAndBegunAgain() async throws {
     let scratch = try Scratch()

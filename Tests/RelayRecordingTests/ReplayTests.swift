@@ -48,10 +48,21 @@ import Testing
     #expect(whole.first == start && whole.last == start + .minutes(4))
     #expect(whole.ending == .stopped && whole.differences.isEmpty)
     let early = try replay(.moment(start + .minutes(3))).summary
-    #expect(early.events == 4 && early.last == start + .minutes(3))
+    #expect(early.events == 4 && early.batches == 4 && early.last == start + .minutes(3))
     #expect(try replay(.moment(start)).summary.events == 1)
     let push = try replay(.notification(Samples.id)).summary
     #expect(push.events == 3 && push.isStopped)
+  }
+
+  @Test func whatItDidNotGetToIsSaid() throws {
+    let other = UniqueID(high: 1, low: 1)
+    let cases: [(Replay.Until, Bool)] = [
+      (.end, true), (.moment(start + .minutes(3)), true), (.moment(start + .days(1)), false),
+      (.notification(Samples.id), true), (.notification(other), false),
+    ]
+    for (until, isComplete) in cases {
+      #expect(try replay(until).isComplete == isComplete, "\(until)")
+    }
   }
 
   @Test func aMomentCanBeLookedAt() throws {

@@ -200,6 +200,7 @@ import Testing
           #expect(meanwhile.differences.isEmpty)
           let ended = try await relay.recordings.stop(name)
           #expect(ended.state == "stopped" && ended.bytes > 0)
+          #expect(try await relay.recordings.stop(name).state == "stopped")
           let path = directory + "/recordings/\(name).prr"
           let files = [path, Recording.previous(path)].compactMap { try? bytes($0) }
           #expect(files.count == 2)

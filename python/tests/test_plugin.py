@@ -73,7 +73,7 @@ def test_a_relay_that_is_gone_is_said_in_the_report(pytester: pytest.Pytester) -
     result = run(pytester)
     result.assert_outcomes(failed=1, errors=1)
     result.stdout.fnmatch_lines(
-        ["*RelayError: the admin API at 127.0.0.1:* did not answer: *", "*- pushes of this test -*"]
+        ["*RelayError: the relay has ended *", "*- pushes of this test -*"]
     )
 
 
@@ -188,6 +188,39 @@ def test_the_fixture_takes_every_test_back(pytester: pytest.Pytester) -> None:
         """
     )
     run(pytester).assert_outcomes(passed=2)
+
+
+def test_what_is_left_by_the_admin_apis_own_words_is_taken_back(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("run", [1, 2])
+        def test_it(push_relay, run):
+            call = push_relay.call
+            assert call("GET", "/v1/faults")["faults"] == []
+            assert call("GET", "/v1/clock")["rate"] == 0
+            assert len(call("GET", "/v1/checkpoints")["checkpoints"]) == 1
+            assert call("GET", "/v1/devices")["devices"] == []
+            call("PUT", "/v1/faults/left", {"at": "provider", "do": {"reset": True}})
+            call("PATCH", "/v1/clock", {"rate": 3600})
+            call("PUT", "/v1/checkpoints/left")
+            # What is gone already is no mistake.
+            push_relay.fault("busy", "provider", {"reset": True})
+            push_relay.checkpoint("mine")
+            call("DELETE", "/v1/faults/busy")
+            call("DELETE", "/v1/checkpoints/mine")
+            push_relay.phone("com.example.app")
+
+        @pytest.mark.push_relay_policy
+        def test_a_mark_without_its_argument(push_relay): pass
+        """
+    )
+    result = run(pytester)
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(['*push_relay_policy wants one argument, such as "strict"'])
 
 
 def test_without_the_executable_it_says_what_is_missing(

@@ -85,6 +85,8 @@ def test_the_same_with_asyncio(async_push_relay: aio.Relay) -> None:
         pushes = await asyncio.gather(*(async_push_relay.push(phone, SILENT) for _ in range(3)))
         for push in pushes:
             await async_push_relay.wait("delivered", push)
+        fault = await async_push_relay.fault("gone", "provider", {"answer": "Shutdown"})
+        fault.end()
         async with async_push_relay.fault("busy", "provider", {"answer": "ServiceUnavailable"}):
             with pytest.raises(Refused):
                 await async_push_relay.push(phone, SILENT)
@@ -105,10 +107,10 @@ def test_phones_come_at_once_with_asyncio(async_push_relay: aio.Relay) -> None:
 
 def test_asyncio_has_every_verb() -> None:
     verbs = {name for name in vars(Relay) if not name.startswith("_")}
-    # What is no question to the relay, or for the plugin only.
-    verbs -= {"join", "leave", "is_joined", "admin", "lives", "end_faults", "drop_checkpoints"}
+    # What makes a relay, or is for the plugin only.
+    verbs -= {"join", "end_faults", "begin_again"}
     assert verbs - set(vars(aio.Relay)) == set()
-    for name in verbs - {"endpoint", "fault"}:
+    for name in verbs - {"endpoint", "admin", "is_joined", "fault"}:
         assert inspect.iscoroutinefunction(getattr(aio.Relay, name)), name
 
 
@@ -257,9 +259,32 @@ def test_a_refusal_says_what_is_wrong(push_relay: Relay, phone: Phone) -> None:
         push_relay.push(gone, SILENT)
     assert refused.value.reason == "BadDeviceToken"
     with push_relay.fault("reset", "provider", {"reset": True}):
-        with pytest.raises(Refused, match="broke the stream off") as refused:
+        with pytest.raises(RelayError, match="broke the stream off"):
             push_relay.push(phone, SILENT)
-        assert refused.value.reason == ""
+
+
+def test_headers_that_look_like_options(push_relay: Relay, phone: Phone) -> None:
+    push = push_relay.push(phone, {"aps": {"alert": "x"}}, collapse_id="-x")
+    push_relay.wait("received", push, headers={"apns-collapse-id": "-x"})
+
+
+def test_an_expiration_counts_from_the_relays_now(push_relay: Relay) -> None:
+    away = push_relay.phone("com.example.app", simulated=True)
+    push_relay.advance("2h")
+    away.network("airplane")
+    push = push_relay.push(away, {"aps": {"alert": "x"}}, expiration="+3600")
+    assert "stored" in push_relay.log(push)
+    push_relay.wait("discarded", push, within="61m", advance=True)
+
+
+def test_what_a_phone_can_do_is_no_value(push_relay: Relay) -> None:
+    phone = push_relay.phone("com.example.app", simulated=True)
+    for wrong in (lambda: bool(phone.locked), lambda: phone.badge == 3):
+        with pytest.raises(TypeError, match="phone.state()"):
+            wrong()
+    light = push_relay.phone("com.example.app")
+    with pytest.raises(RelayError, match="simulated=True"):
+        light.lock()
 
 
 def test_an_executable_that_is_none_says_why(
@@ -284,9 +309,8 @@ def test_a_phone_and_a_push_that_find_nobody_say_so(running: Running) -> None:
     ) as joined:
         with pytest.raises(RelayError, match="cannot connect to 127.0.0.1:1"):
             joined.phone("com.example.app")
-        with pytest.raises(Refused, match="cannot connect to 127.0.0.1:1") as refused:
+        with pytest.raises(RelayError, match="cannot connect to 127.0.0.1:1"):
             joined.push(Phone("none", "com.example.app", "none", "ab" * 32), SILENT)
-        assert refused.value.reason == ""
 
 
 def test_a_relay_that_runs_is_joined_by_url_and_token(running: Running, tmp_path: Path) -> None:

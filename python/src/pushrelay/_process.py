@@ -65,6 +65,14 @@ class Process:
             print("\n".join(said), file=sys.stderr)
         self._complaints.close()
 
+    @property
+    def end(self) -> str:
+        """How it ended; empty while it runs."""
+        code = self._process.poll()
+        if code is None:
+            return ""
+        return f"by signal {-code}" if code < 0 else f"with exit status {code}"
+
     def _said(self) -> str:
         self._complaints.seek(0)
         return self._complaints.read().strip().removeprefix("Error: ")

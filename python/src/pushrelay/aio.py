@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine, Generator, Iterable
 from types import TracebackType
 from typing import Any
 
@@ -34,6 +33,20 @@ class Relay:
     @property
     def endpoint(self) -> Endpoint:
         return self.sync.endpoint
+
+    @property
+    def admin(self) -> str:
+        return self.sync.admin
+
+    @property
+    def is_joined(self) -> bool:
+        return self.sync.is_joined
+
+    async def leave(self) -> None:
+        await asyncio.to_thread(self.sync.leave)
+
+    async def lives(self, limit: int = 50) -> list[str]:
+        return await asyncio.to_thread(self.sync.lives, limit)
 
     async def call(self, method: str, path: str, body: object = None) -> Any:
         return await asyncio.to_thread(self.sync.call, method, path, body)
@@ -85,15 +98,9 @@ class Relay:
     async def policy(self, name: Policy, phone: Phone | None = None) -> None:
         await asyncio.to_thread(self.sync.policy, name, phone)
 
-    @asynccontextmanager
-    async def fault(
-        self, name: str, at: str, do: dict[str, object], **more: object
-    ) -> AsyncIterator[Fault]:
-        fault = await asyncio.to_thread(self.sync.fault, name, at, do, **more)
-        try:
-            yield fault
-        finally:
-            await asyncio.to_thread(fault.end)
+    def fault(self, name: str, at: str, do: dict[str, object], **more: object) -> _Begun:
+        """To be awaited, or for `async with`, which ends it."""
+        return _Begun(asyncio.to_thread(self.sync.fault, name, at, do, **more))
 
     async def advance(self, by: str) -> Any:
         return await asyncio.to_thread(self.sync.advance, by)
@@ -112,3 +119,27 @@ class Relay:
 
     async def log(self, push: Push | str) -> str:
         return await asyncio.to_thread(self.sync.log, push)
+
+
+class _Begun:
+    """A fault about to begin. Python warns of one that nobody awaits, as of a coroutine."""
+
+    def __init__(self, beginning: Coroutine[Any, Any, Fault]) -> None:
+        self._beginning = beginning
+        self._fault: Fault | None = None
+
+    def __await__(self) -> Generator[Any, None, Fault]:
+        return self._beginning.__await__()
+
+    async def __aenter__(self) -> Fault:
+        self._fault = await self._beginning
+        return self._fault
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._fault:
+            await asyncio.to_thread(self._fault.end)

@@ -22,7 +22,7 @@ class NotMet(AssertionError):
 class Refused(AssertionError):
     """The provider API did not answer 200; the message is the relay's.
 
-    `reason` is Apple's, such as BadDeviceToken; empty if there was no answer at all.
+    `reason` is Apple's, such as BadDeviceToken.
     """
 
     def __init__(self, message: str, reason: str = "") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,8 @@ from .errors import RelayError
 from .relay import Relay
 from .values import Endpoint, Phone
 
-# What every test begins from.
-_BEGINNING = "pytest"
+# What every test begins from: a name that no test is likely to save a state under.
+_BEGINNING = "beginning-of-every-test"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -73,18 +74,24 @@ def push_relay(_push_relay_session: Relay, request: pytest.FixtureRequest) -> It
     """
     relay = _push_relay_session
     try:
-        if policy := request.node.get_closest_marker("push_relay_policy"):
-            relay.policy(policy.args[0])
-        if clock := request.node.get_closest_marker("push_relay_clock"):
-            relay.advance(clock.args[0])
+        if policy := _argument(request, "push_relay_policy", '"strict"'):
+            relay.policy(policy)
+        if later := _argument(request, "push_relay_clock", '"2h"'):
+            relay.advance(later)
         yield relay
     finally:
         if relay.is_joined:
             relay.leave()
         else:
-            relay.end_faults()
-            relay.drop_checkpoints(keeping=_BEGINNING)
-            relay.restore(_BEGINNING)
+            relay.begin_again(_BEGINNING)
+
+
+def _argument(request: pytest.FixtureRequest, name: str, example: str) -> Any:
+    """What the test's mark of that name says; None without one."""
+    mark = request.node.get_closest_marker(name)
+    if mark and len(mark.args) != 1:
+        raise pytest.UsageError(f"@pytest.mark.{name} wants one argument, such as {example}")
+    return mark and mark.args[0]
 
 
 @pytest.fixture

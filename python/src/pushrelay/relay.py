@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Optional, Union
@@ -92,12 +92,27 @@ class Relay:
         """Takes back from a relay that was joined what was made there: faults, saved states, phones
         and their policy."""
         self.end_faults()
-        self.drop_checkpoints()
+        for name in list(self._saved):
+            _ignoring("UnknownCheckpoint", self.drop, name)
         self._policy = None
         for device, process in list(self._devices.items()):
             process.stop()
             del self._devices[device]
-            self.call("DELETE", f"/v1/devices/{device}")
+            _ignoring("UnknownDevice", self.call, "DELETE", f"/v1/devices/{device}")
+
+    def begin_again(self, beginning: str) -> None:
+        """Takes a relay of one's own back to a state that was saved, however the present came about:
+        with the admin API's own words, too. No fault is left, no other saved state, and a virtual
+        clock stands."""
+        for fault in self.call("GET", "/v1/faults")["faults"]:
+            _ignoring("UnknownFault", self.call, "DELETE", _fault(fault["name"]))
+        self._faults.clear()
+        for saved in self.call("GET", "/v1/checkpoints")["checkpoints"]:
+            if saved["name"] != beginning:
+                self.drop(saved["name"])
+        if self.call("GET", "/v1/clock").get("rate"):
+            self.call("PATCH", "/v1/clock", {"rate": 0})
+        self.restore(beginning)
 
     def __enter__(self) -> Relay:
         if hasattr(self, "_admin"):
@@ -169,7 +184,13 @@ class Relay:
 
     def call(self, method: str, path: str, body: object = None) -> Any:
         """Asks the admin API; docs/ADMIN.md lists its routes."""
-        return self._admin.call(method, path, body)
+        __tracebackhide__ = True
+        try:
+            return self._admin.call(method, path, body)
+        except RelayError as problem:
+            if not problem.reason and self._process and (end := self._process.end):
+                raise RelayError(f"the relay has ended {end}") from None
+            raise
 
     def phone(
         self,
@@ -232,7 +253,16 @@ class Relay:
         "airplane")`, `do(phone, "network", to="airplane")`.
         """
         order = {"do": " ".join([verb, *map(str, words)]), **members}
-        answer = self.call("POST", f"/v1/devices/{phone.device}/do", order)
+        __tracebackhide__ = True
+        try:
+            answer = self.call("POST", f"/v1/devices/{phone.device}/do", order)
+        except RelayError as problem:
+            if problem.reason != "TakesNoOrders":
+                raise
+            raise RelayError(
+                f"{phone.name} is no simulated phone: phone(topic, simulated=True) makes one",
+                problem.reason,
+            ) from None
         return list(answer["lines"])
 
     def state(self, phone: Phone) -> dict[str, Any]:
@@ -278,8 +308,13 @@ class Relay:
         """Pushes through the provider port, with a provider token.
 
         Type and priority are inferred from the payload unless given. `expiration` is in UNIX
-        seconds, or "+SECONDS" from now.
+        seconds, or "+SECONDS" from now by the relay's clock. Refused, if the relay's answer is not
+        200; RelayError without an answer.
         """
+        __tracebackhide__ = True
+        if str(expiration).startswith("+"):
+            now = int(self.call("GET", "/v1/clock")["now"]) // 1000
+            expiration = now + int(str(expiration)[1:])
         command = [self._executable, "send", "-", "--json", "--state", str(self._state)]
         if phone.topic.endswith(_ACTIVITIES):
             push_type = push_type or "liveactivity"
@@ -293,11 +328,12 @@ class Relay:
         }
         for header, value in headers.items():
             if value is not None:
-                command += [f"--{header}", str(value)]
+                command.append(f"--{header}={value}")
         sent = answer(command, json.dumps(payload))
         told = json.loads(sent.stdout) if sent.stdout.startswith("{") else {}
         if sent.returncode != 0:
-            raise Refused(sent.stderr.strip().removeprefix("Error: "), told.get("reason", ""))
+            said = sent.stderr.strip().removeprefix("Error: ")
+            raise Refused(said, told["reason"]) if "reason" in told else RelayError(said)
         return Push(told["apnsUniqueId"], told["apnsId"])
 
     def wait(
@@ -323,6 +359,7 @@ class Relay:
         `payload` and `headers` look at the request as it was sent: {"aps.badge": 3}; NotMet names
         the nearest request and how it differs.
         """
+        __tracebackhide__ = True
         expect = _expect(what, push, count=count, kind=kind, via=via, topic=topic)
         expect |= _match(payload, headers)
         return self._met(expect, timeout, within, advance)
@@ -344,6 +381,7 @@ class Relay:
 
         Without `within` it looks once.
         """
+        __tracebackhide__ = True
         expect = {**_expect(what, push, kind=kind, via=via, topic=topic), "never": True}
         expect |= _match(payload, headers)
         return self._met(expect, "0s" if within is None else None, within, advance)
@@ -351,6 +389,7 @@ class Relay:
     def _met(
         self, expect: dict[str, object], timeout: str | None, within: str | None, advance: bool
     ) -> Any:
+        __tracebackhide__ = True
         body: dict[str, object] = {"expect": expect}
         if timeout is not None:
             body["timeout"] = timeout
@@ -415,13 +454,8 @@ class Relay:
 
     def drop(self, name: str) -> None:
         """Forgets that state."""
-        self.call("DELETE", f"/v1/checkpoints/{quote(name, safe='')}")
         self._saved.pop(name, None)
-
-    def drop_checkpoints(self, keeping: str = "") -> None:
-        """Forgets the states that `checkpoint` has saved, but for one."""
-        for name in [name for name in self._saved if name != keeping]:
-            self.drop(name)
+        self.call("DELETE", f"/v1/checkpoints/{quote(name, safe='')}")
 
     def channels(self) -> list[dict[str, Any]]:
         """The broadcast channels: subscribers, and how often each was published and delivered."""
@@ -477,7 +511,7 @@ class Fault:
         """Ends it; once more does nothing."""
         if self._relay._faults.get(self.name) is self:
             del self._relay._faults[self.name]
-            self._relay.call("DELETE", _fault(self.name))
+            _ignoring("UnknownFault", self._relay.call, "DELETE", _fault(self.name))
 
     def __enter__(self) -> Fault:
         return self
@@ -489,6 +523,15 @@ class Fault:
         trace: TracebackType | None,
     ) -> None:
         self.end()
+
+
+def _ignoring(reason: str, act: Callable[..., object], *words: object) -> None:
+    """Does it; that it has been done already is no mistake."""
+    try:
+        act(*words)
+    except RelayError as problem:
+        if problem.reason != reason:
+            raise
 
 
 def _fault(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,10 +51,35 @@ class Phone:
     def __deepcopy__(self, memo: object) -> Phone:
         return self  # nothing in it changes, and a relay has only one process
 
-    def __getattr__(self, name: str) -> Callable[..., list[str]]:
+    def __getattr__(self, name: str) -> Verb:
         if name.startswith("_"):
             raise AttributeError(name)
-        return lambda *words, **members: self.do(name.replace("_", " "), *words, **members)
+        return Verb(self, name)
+
+
+class Verb:
+    """Something that a simulated phone can be told, to be called. It is no value: a test that asks
+    `assert phone.locked` would be told yes for ever, so it is told where to look instead."""
+
+    def __init__(self, phone: Phone, name: str) -> None:
+        self._phone, self._name = phone, name
+
+    def __call__(self, *words: object, **members: object) -> list[str]:
+        return self._phone.do(self._name.replace("_", " "), *words, **members)
+
+    def __bool__(self) -> bool:
+        raise self._no_value()
+
+    def __eq__(self, other: object) -> bool:
+        raise self._no_value()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _no_value(self) -> TypeError:
+        return TypeError(
+            f"phone.{self._name} is something to do, with parentheses behind it; "
+            "phone.state() says how the phone is"
+        )
 
 
 @dataclass(frozen=True)
