@@ -121,6 +121,7 @@ struct DeviceRoutes {
     "UnknownDevice", "no device has this id; GET /v1/devices lists all")
 
   private func page(_ request: Request) async throws -> Lacking<DeviceList> {
+    guard relay.isRunning else { throw Refusal.notReady }
     try request.allow("search", "after", "limit")
     let place = try request.parameter("after").map { try Relay.DevicePlace(cursor: $0) }
     let page = await relay.devices(

@@ -83,6 +83,7 @@ struct NotificationRoutes {
   }
 
   private func page(_ request: Request) async throws -> Lacking<NotificationList> {
+    guard relay.isRunning else { throw Refusal.notReady }
     try request.allow("state", "topic", "device", "token", "kind", "since", "limit")
     var filter = Relay.LifeFilter()
     let limit = try request.limit()

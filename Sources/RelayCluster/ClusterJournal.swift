@@ -353,7 +353,7 @@ package final class ClusterJournal: DurableJournal {
         ?? "the engine does not answer, or has no leader"
     case .full:
       "the stream \(EngineStream.name) has hardly any room left for what is stored; raise its "
-        + "max_bytes"
+        + "max_bytes and restart the nodes, one after the other"
     case .lost(.some):
       "another relay has this node's name: this one can write nothing more; give each relay a "
         + "node name of its own and start it again"

@@ -85,7 +85,8 @@ extension ClusterStatus {
       if let percent = node.roomPercent, percent >= Self.roomPercent {
         problems.append(
           "a stripe of node \(node.name) has used \(percent) % of its room, and refuses pushes "
-            + "when that is full: give the stream more ('nats stream edit pushrelay --max-bytes')")
+            + "when that is full: give the stream more ('nats stream edit pushrelay --max-bytes'), "
+            + "then restart the nodes one after the other")
       }
       if let percent = node.snapshotPercent, percent >= Self.snapshotPercent {
         problems.append(

@@ -11,15 +11,16 @@ package final class DeviceNames: Sendable {
   private let names = Mutex<[DeviceID: String]>([:])
 
   /// An id or a token is no name: it would stand for another device. Nor is a text that does
-  /// something to a terminal.
+  /// something to a terminal, or a step of a path.
   package static func isUsable(_ name: String) -> Bool {
     Limits.deviceNameBytes.contains(name.utf8.count) && DeviceID(name) == nil
       && DeviceToken(hexadecimal: name) == nil && name == name.inOneLine
+      && ![".", ".."].contains(name)
   }
 
   /// For refusals.
   package static let words =
-    "a name has 1 to 64 bytes without control characters, and is no UUID or token"
+    "a name has 1 to 64 bytes without control characters, and is no UUID, token, . or .."
 
   package subscript(device: DeviceID) -> String? { names.withLock { $0[device] } }
 

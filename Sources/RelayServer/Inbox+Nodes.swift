@@ -114,8 +114,12 @@ extension Inbox {
 
   var missingStripes: [Int] {
     get async {
-      guard let routes = await director?.status.routes else { return [] }
-      return routes.indices.filter { routes[$0] == .moving || routes[$0] == .nobody }
+      guard let cluster = journal as? ClusterJournal else { return [] }
+      // None yet while the node is starting.
+      let routes = await director?.status.routes ?? []
+      return (0..<cluster.stripeCount).filter { stripe in
+        stripe >= routes.count || routes[stripe] == .moving || routes[stripe] == .nobody
+      }
     }
   }
 

@@ -11,6 +11,7 @@ import Testing
 /// What people call devices: which names there may be, and for how long they stay.
 @Suite(.timeLimit(.minutes(1))) struct DeviceNamesTests {
   @Test(arguments: [
+    ("...", true), (".", false), ("..", false),
     ("anna", true), ("Annas Telefon", true), ("安娜", true), ("", false),
     (String(repeating: "x", count: 64), true), (String(repeating: "x", count: 65), false),
     (String(repeating: "ä", count: 33), false), ("a\nb", false), ("a\u{7F}", false),

@@ -175,7 +175,7 @@ def test_the_fixture_takes_every_test_back(pytester: pytest.Pytester) -> None:
             assert push_relay.call("GET", "/v1/faults")["faults"] == []
             assert push_relay.call("GET", "/v1/policy")["policy"] == "documented"
             saved = push_relay.call("GET", "/v1/checkpoints")["checkpoints"]
-            assert [checkpoint["name"] for checkpoint in saved] == ["pytest"]
+            assert [checkpoint["name"] for checkpoint in saved] == ["beginning-of-every-test"]
             push_relay.checkpoint(f"saved-{run}")
             now = push_relay.call("GET", "/v1/clock")["now"]
             if run == 2:
