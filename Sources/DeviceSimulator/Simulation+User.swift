@@ -172,7 +172,7 @@ extension Simulation {
   /// Ends suspended apps.
   public mutating func exhaustMemory(of phone: PhoneHandle) { tell(phone.number, .memoryRanOut) }
 
-  /// What is so already is told to the phone, which ignores it, with a trace entry.
+  /// The phone ignores what is so already, with a trace entry.
   private mutating func change(
     _ what: String, _ event: PhoneEvent, _ phone: PhoneHandle, isNews: Bool = true
   ) {

@@ -35,10 +35,10 @@ package enum ClusterExport {
     return (try file.finish(commons), stream.stripeCount)
   }
 
-  /// Writes a new journal file and deletes the journal of the servers but for a key that keeps nodes
-  /// from starting until it is imported; returns how many servers had it. Refuses while a node is at
-  /// work: one that renews its lease within the cluster's own and a second more, or has written
-  /// anything while the file was.
+  /// Writes a new journal file and deletes the journal of the servers but for a key that keeps
+  /// nodes from starting until it is imported; returns how many servers had it. Refuses while a
+  /// node is at work: one that renews its lease within the cluster's own and a second more, or has
+  /// written anything while the file was.
   package static func last(
     _ engine: NATSAccess, to path: String, onProgress: (String) -> Void
   ) async throws(StoreError) -> Int {

@@ -130,7 +130,7 @@ struct EngineBucket: Sendable {
     return await all(Self.channels, after: revision).map { (keys, Self.places($0)) }
   }
 
-  /// What the answer to a look says; nil if it does not, as of a server that is behind.
+  /// The identity in the answer to a look; nil if it is missing, as from a server that is behind.
   static func identity(in keys: [NATSMessage]) -> UInt64? {
     keys.first { $0.headers["Nats-Subject"] == Key.identity.subject }.flatMap { value($0.body) }
   }

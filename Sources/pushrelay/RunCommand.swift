@@ -32,8 +32,8 @@ struct RunCommand: AsyncParsableCommand {
       Starts a relay on free ports of this machine and the program beside it, which needs no \
       change: HTTPS_PROXY leads Apple's host names to the relay and refuses all others; \
       SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE name the relay's \
-      CA. Those but Node's replace the system's file of authorities: most programs trust no \
-      other TLS server meanwhile. PUSHRELAY_RUN_PROVIDER, _DEVICE, _ADMIN, _PROXY (HOST:PORT), _STATE, \
+      CA. Those but Node's replace the system's file of authorities: most programs trust no other \
+      TLS server meanwhile. PUSHRELAY_RUN_PROVIDER, _DEVICE, _ADMIN, _PROXY (HOST:PORT), _STATE, \
       _CA, _TOKEN, _KEY (files), _KEY_ID and _TEAM_ID tell where the relay is.
 
       The relay takes settings from --config and PUSHRELAY_… as 'pushrelay serve' does, keeps \

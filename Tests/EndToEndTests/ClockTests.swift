@@ -82,8 +82,8 @@ import Testing
     }
   }
 
-  /// +SECONDS counts from the relay's now: by the machine's, a push that is to be stored for an hour
-  /// would be over when it comes.
+  /// +SECONDS counts from the relay's now: by the machine's, a push that is to be stored for an
+  /// hour would be over when it comes.
   @Test func anExpirationCountsFromTheRelaysNow() async throws {
     try await RelayProcess.run(Self.virtual) { relay in
       let token = try await Phone(on: relay).register()
