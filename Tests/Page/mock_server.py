@@ -56,6 +56,18 @@ def stamp(milliseconds):
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:03}Z"
 
 
+def banner_text(payload):
+    """What a phone reads in an alert, as Sources/DeviceSimulator/Payload.swift does."""
+    alert = ((payload or {}).get("aps") or {}).get("alert")
+    if isinstance(alert, str):
+        return alert or None
+    if not isinstance(alert, dict):
+        return None
+    parts = [next((alert[key] for key in keys if isinstance(alert.get(key), str)), None)
+             for keys in (("title", "title-loc-key"), ("body", "loc-key"))]
+    return ": ".join(part for part in parts if part is not None) or None
+
+
 class Problem(Exception):
     def __init__(self, status, reason, message, **more):
         super().__init__(reason)
@@ -86,10 +98,18 @@ class Phone:
         self.states = dict.fromkeys(topics, "suspended")
         self.banners, self.activities = [], []
 
+    def show(self, app, text, at, collapse):
+        """A banner; it takes the place of the app's with the same collapse id."""
+        self.banners = [banner for banner in self.banners
+                        if not collapse or (banner["app"], banner["collapse"]) != (app, collapse)]
+        self.banners.append({"app": app, "text": text, "at": at, "contentReady": True, "collapse": collapse})
+
     def view(self, device, now):
         return {"phone": device.name, "time": now, "link": "connected" if device.connected else "away",
                 "network": device.network, "processor": "off" if self.off else "asleep", "lock": self.lock,
-                "charging": self.charging, "lowPower": self.low, "refresh": True, "banners": self.banners[-50:],
+                "charging": self.charging, "lowPower": self.low, "refresh": True,
+                "banners": [{key: value for key, value in banner.items() if key != "collapse"}
+                            for banner in self.banners[-50:]],
                 **({"activities": self.activities} if self.activities else {}),
                 "apps": [{"app": topic, "version": "1.0", "state": state, "refresh": True, "nextSilent": now,
                           "badge": sum(banner["app"] == topic for banner in self.banners),
@@ -150,6 +170,7 @@ class Relay:
         self.sequence, self.pushes = 0, 0
         self.events = deque(maxlen=30_000)
         self.lives, self.refusals, self.requests = OrderedDict(), [], OrderedDict()
+        self.payloads, self.whose = {}, {}  # a refused request does not say whose it would have been
         self.keeps_requests = True
         self.recordings, self.checkpoints, self.faults = OrderedDict(), OrderedDict(), OrderedDict()
         self.counters = dict.fromkeys(
@@ -205,6 +226,7 @@ class Relay:
                 **({"traceparent": headers["traceparent"]} if "traceparent" in (headers or {}) else {}),
                 "expiresAt": expires or self.now + 30 * 24 * 60 * MINUTE}
         self.lives[unique] = life
+        self.payloads[unique] = payload, (headers or {}).get("apns-collapse-id")
         self.request(unique, 200, headers or {}, payload, device=device, app=app, kind=kind)
         if len(self.lives) > 20_000:
             self.lives.popitem(last=False)
@@ -242,10 +264,13 @@ class Relay:
         token = app.token if app else headers.get(":token", "00" * 32)
         curl = (f"curl --http2 --cacert .pushrelay/ca.pem https://localhost:2197/3/device/{token}"
                 + "".join(f" \\\n  -H '{name}: {value}'" for name, value in headers.items() if name[0] != ":") + f" \\\n  -d '{raw}'")
+        if device:
+            self.whose[unique] = device.id
         self.requests[unique] = {
             "uniqueId": unique, "id": headers.get("apns-id", unique), "at": stamp(self.now), "time": self.now,
             "path": f"/3/device/{token}", "topic": headers.get("apns-topic", app.topic if app else None), "token": token,
-            **({"device": device.id} if device else {}), **({"kind": kind} if kind else {}),
+            **({"device": device.id} if device and status < 300 else {}), **({"kind": kind} if kind else {}),
+            **({"collapseId": headers["apns-collapse-id"]} if "apns-collapse-id" in headers else {}),
             "pushType": headers.get("apns-push-type"), "priority": int(headers.get("apns-priority", 10)),
             "headers": [{"name": ":method", "value": "POST"}] + [{"name": name, "value": str(value)} for name, value in headers.items() if name[0] != ":"],
             "payload": payload, "bodyBytes": len(raw), "warnings": found["warnings"],
@@ -259,7 +284,9 @@ class Relay:
         found = []
         for request in reversed(self.requests.values()):
             if any(query.get(key) and str(request.get(key)) != query[key] for key in
-                   ("topic", "token", "device", "status", "reason", "pushType")):
+                   ("topic", "token", "status", "reason", "pushType")):
+                continue
+            if query.get("device") not in (None, "", self.whose.get(request["uniqueId"])):
                 continue
             wanted = query.get("payload", "")
             if wanted and wanted.lstrip("~").lower() not in json.dumps(request["payload"]).lower():
@@ -279,7 +306,9 @@ class Relay:
 
     def send(self, device, life, via, **more):
         if device.phone and life["kind"] == "visible":
-            device.phone.banners.append({"app": life["topic"], "text": "…", "at": self.now, "contentReady": True})
+            payload, collapse = self.payloads[life["uniqueId"]]
+            if text := banner_text(payload):
+                device.phone.show(life["topic"], text, self.now, collapse)
         self.step(life, "sent", f"sent (via: {via})", via=via, **more)
         self.step(life, "delivered", "delivered")
         self.counters["delivered"] += 1
@@ -419,7 +448,7 @@ class Relay:
         self.refusals.insert(0, entry)
         if headers is not None:
             self.request(entry["uniqueId"], status, headers, payload, device=device, app=app, reason=reason, message=cause)
-        self.emit("refusal", entry)
+        self.changed.notify_all()
 
     # Views
 

@@ -23,7 +23,7 @@ import mock_server  # noqa: E402
 
 BROWSER = os.environ.get("RELAY_TEST_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 GIVEN = os.environ.get("RELAY_TEST_PAGE_URL")
-MOST_BYTES = 107_000
+MOST_BYTES = 110_000
 
 WATCH = """
 window.watched = { violations: [], streams: 0 };
@@ -405,6 +405,28 @@ class PageTests(unittest.TestCase):
         expect(page.locator("#payload")).to_contain_text("bold")
         self.assertEqual(self.problems, [])
 
+    def test_refused_of_a_phone_are_in_its_view(self):
+        self.needs_mock()
+        server = self.a_mock(phones=10, empty=True)
+        relay, ben = server.relay, server.relay.active[1]
+        def refuse():
+            with relay.lock:
+                relay.refuse("BadPriority", 400, "apns-priority is not 10, 5 or 1", {"apns-priority": "7"},
+                             {"aps": {"alert": "x"}}, device=ben, app=ben.apps["com.example.mail"])
+            return relay.refusals[0]["uniqueId"]
+        push = refuse()
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev&phone={ben.id}&status=400")
+        expect(page.locator(f"#table tr[data-push='{push}']")).to_contain_text("BadPriority")
+        later = refuse()
+        expect(page.locator(f"#table tr[data-push='{later}']")).to_contain_text("ben")
+        expect(page.locator("#none")).to_be_hidden()
+        page.click("#clear")
+        expect(page.locator("#table tr.refused")).to_have_count(2)
+        page.evaluate("id => location.hash = `phone=${id}`", relay.active[0].id)
+        expect(page.locator("#lanes-title")).to_have_text("Phone anna")
+        expect(page.locator("#table tr.refused")).to_have_count(0)
+        self.assertEqual(self.problems, [])
+
     # The timeline.
 
     OVERLAPS = """() => {
@@ -628,6 +650,62 @@ class PageTests(unittest.TestCase):
         self.assertEqual(self.axe(page), [])
         self.assertEqual(self.problems, [])
 
+    def lock_screen(self, pushes, **options):
+        """The page of ben, to whom those payloads and headers were sent in apps of his."""
+        server = self.a_mock(phones=10, empty=True)
+        ben = server.relay.active[1]
+        def push(app, payload, **headers):
+            with server.relay.lock:
+                server.relay.push(ben, ben.apps[f"com.example.{app}"], "visible", headers, payload)
+        for app, payload, headers in pushes:
+            push(app, payload, **headers)
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev&phone={ben.id}", **options)
+        return page, server, ben, push
+
+    def test_lock_screen_is_what_the_phone_shows(self):
+        self.needs_mock()
+        score, long = {"apns-collapse-id": "score"}, "word " * 400
+        page, server, ben, push = self.lock_screen([
+            ("chat", {"aps": {"alert": "one"}}, {}), ("chat", {"aps": {"alert": "two"}}, score),
+            ("chat", {"aps": {"alert": {"title": "three", "body": 3}, "category": {}}}, score),
+            ("chat", {"aps": {"badge": 4}}, {}), ("chat", {"aps": {}}, {}), ("chat", {"aps": {"alert": 5}}, {}),
+            ("mail", {"aps": {"alert": {"title": "A", "body": long}}}, {})])
+        cards = page.locator(".screen .card")
+        expect(cards).to_have_count(2)
+        expect(cards.nth(0)).to_contain_text("word word")
+        self.assertLess(cards.nth(0).bounding_box()["height"], 160)
+        expect(cards.nth(1)).to_contain_text("three")
+        expect(cards.nth(1)).to_contain_text("1 more from chat: #1")
+        self.assertNotIn("object", page.locator(".screen").inner_text())
+        # One that does not say how it is: the same, of what was sent.
+        ben.phone = None
+        page.reload()
+        expect(page.locator("#push")).to_contain_text("cannot be told")
+        expect(cards).to_have_count(2)
+        expect(cards.nth(1)).to_contain_text("1 more from chat: #1")
+        self.assertEqual(len(self.problems), 2, "no orders")
+
+    def test_lock_screen_keeps_up_with_the_phone(self):
+        self.needs_mock()
+        page, server, ben, push = self.lock_screen([("mail", {"aps": {"alert": "one"}}, {})])
+        screen = page.locator(".screen")
+        expect(screen).to_contain_text("one")
+        push("chat", {"aps": {"alert": {"title": "Kept", "subtitle": "Sub"}}})
+        expect(screen).to_contain_text("Sub")
+        expect(screen).not_to_contain_text("not kept")
+        # Told elsewhere, without an event.
+        with server.relay.lock:
+            ben.phone.obey(ben, {"do": "open", "app": "com.example.mail"})
+        expect(page.locator("#push .apps li", has_text="mail")).to_contain_text("open")
+        expect(screen).not_to_contain_text("one")
+        server.relay.keeps_requests = False
+        push("chat", {"aps": {"alert": "said by the phone"}})
+        expect(screen).to_contain_text("said by the phone")
+        ben.phone = None
+        push("chat", {"aps": {"alert": "nobody knows"}})
+        page.reload()
+        expect(screen).to_contain_text("text not kept")
+
     def test_live_activities_are_on_the_lock_screen(self):
         self.needs_mock()
         server = self.a_mock(phones=10, empty=True)
@@ -705,6 +783,43 @@ class PageTests(unittest.TestCase):
             server.relay.push(anna, next(iter(anna.apps.values())), "visible", {}, {"aps": {"alert": "x"}})
         expect(page.locator("#table tbody tr .dev")).to_have_text("anna")
         expect(page.locator("#lanes svg")).to_have_attribute("aria-label", re.compile("1 mark in 1 lane"))
+
+    def test_phones_that_come_are_counted_at_once(self):
+        self.needs_mock()
+        server = self.a_mock(phones=0, empty=True)
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev", phones=False)
+        expect(page.locator("#about")).to_have_text("0 phones, 0 connected")
+        with server.relay.lock:
+            for number in range(3):
+                identifier = f"00000000-0000-4000-8000-00000000000{number}"
+                server.relay.devices[identifier] = mock_server.Device(identifier, ["com.example.mail"])
+        expect(page.locator("#about")).to_have_text("3 phones, 3 connected")
+
+    def test_only_what_is_missing_is_said_to_be(self):
+        self.needs_mock()
+        server = self.a_mock(phones=10, empty=True)
+        relay, ben = server.relay, server.relay.active[1]
+        def push(count):
+            with relay.lock:
+                for _ in range(count):
+                    relay.push(ben, ben.apps["com.example.mail"], "visible")
+                relay.advance_to(relay.now + 1000)
+        def gap():
+            with relay.lock:
+                relay.emit("gap", {"dropped": 7})
+        push(3)
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev")
+        expect(page.locator("#table tbody tr")).to_have_count(3)
+        gap()
+        page.wait_for_timeout(1500)
+        expect(page.locator("#about")).not_to_contain_text("kept here")
+        # More than the page asks for.
+        with relay.changed:
+            known = relay.sequence
+            push(400)
+            relay.events = mock_server.deque((entry for entry in relay.events if entry[0] <= known), maxlen=30_000)
+            relay.emit("gap", {"dropped": 7})
+        expect(page.locator("#about")).to_contain_text("7 older events are not kept here.")
 
     def test_first_minute_says_what_to_do(self):
         self.needs_mock()

@@ -1,11 +1,11 @@
 // What is looked at (which is the URL), the event stream, and what is drawn when.
 
-import { $, addChange, addLife, addRefusal, addStep, api, attempt, button, hms, entries, get, h, keep, known, nameOf, number, pairs, whyOf, reconcile, request, s, set,
+import { $, addChange, addLife, addStep, api, attempt, breathe, button, hms, entries, get, h, keep, known, nameOf, number, pairs, whyOf, reconcile, request, s, set,
 	shortId, shortTopic, some, toast, wordOf } from "./kit.js";
 import { bars, drawLanes, icon, legend } from "./lanes.js";
 import { TOOLS, exportRun, showTool, titleOf, toggleRecording } from "./drawer.js";
-import { FILTERS, arrived, drawFilters, isFiltered, loadFiltered, loadNames, loadRefused, passes } from "./find.js";
-import { drawPhone, gauge, loadListed, loadOwn, loadPast, loadPhone } from "./phone.js";
+import { FILTERS, arrived, drawFilters, fillGap, isFiltered, loadFiltered, loadHistory, loadNames, loadRefused, lost, passes } from "./find.js";
+import { drawPhone, gauge, loadListed, loadOwn, loadPast, loadPhone, loadTexts } from "./phone.js";
 import { drawPush, loadPush, pushChosen } from "./push.js";
 import { drawPolicies } from "./policy.js";
 
@@ -33,7 +33,7 @@ function readUrl() {
 	if (phone !== view.phone) phoneChosen();
 	if (push !== view.push) {
 		pushChosen();
-		if (started) attempt(loadPush);
+		if (started) [loadPush, loadOwn, loadTexts].map(attempt);
 	}
 	if (at !== view.at) {
 		listed = new Map();
@@ -57,7 +57,7 @@ function go(changes, replace = "at" in changes) {
 
 const parts = { pill: drawTop, lanes: drawTime, table: drawTable, push: drawSide, phones: drawPhones, tool: drawTool, filters: drawFilters };
 const pending = new Set(), drawn = {};
-let scheduled = false, busy = false, took = 0, since = 0, busyUntil = 0, breath = 0;
+let scheduled = false, busy = false, took = 0, since = 0, busyUntil = 0;
 function dirty(...names) {
 	for (const name of names) pending.add(name);
 	scheduled ||= setTimeout(() => requestAnimationFrame(frame), busy ? 80 : 0);
@@ -77,11 +77,6 @@ function frame(time) {
 	}
 	if (pending.size) dirty();
 }
-async function breathe() {
-	if (performance.now() < breath + 4) return;
-	await new Promise((done) => setTimeout(done));
-	breath = performance.now();
-}
 const changed = (change) => noted(addChange(change));
 function noted(entry) {
 	touched();
@@ -91,7 +86,7 @@ function noted(entry) {
 	dirty("lanes", "table");
 	if (isFiltered()) arrived();
 	if (!view.at) later("waits", loadWaits, 400);
-	if (view.phone && !view.push) later("own", loadOwn, 600);
+	if (view.phone && !view.push) later("texts", loadTexts, 600);
 }
 const events = {
 	life(step) {
@@ -110,25 +105,28 @@ const events = {
 		changed({ time, policy, what: "policy" });
 	},
 	clock: () => later("clock", loadClock, 50),
-	refusal(refusal) {
-		noted(addRefusal(refusal));
-		later("refused", loadRefused, 300);
-	},
 	fault({ uniqueId, time, topic, name, what }) {
 		later("fault", () => redo(/faults/), 500);
 		if (known.lives.has(uniqueId)) events.life({ uniqueId, time, topic, step: "fault", fault: name, reason: what });
 	},
 	bye: ({ reason }) => reason === "rewound" && attempt(load),
 	stats(counters) {
+		const refused = counters.refused - known.counters.refused;
+		if (refused > 0) {
+			say("refused", refused);
+			later("refused", () => loadRefused().then(loadTexts), 300);
+		}
 		known.counters = counters;
 		known.stats = [...known.stats.slice(-239), { ...counters, wall: Date.now() }];
 		showClock({ now: Math.max(counters.now, clock.now ?? 0) });
-		dirty("pill");
+		dirty("pill", "lanes");
 		redo(/charts/);
+		// What a phone is told elsewhere, no event tells.
+		if (view.phone) touched();
 	},
 	gap({ dropped }) {
-		known.skipped += dropped;
-		later("history", fillGap, 1000);
+		lost(dropped);
+		later("history", refill, 1000);
 	},
 };
 // Why the held ones wait, and what may take them along: that changes with what goes to the phone.
@@ -139,8 +137,8 @@ async function loadWaits() {
 	if (held[0]) dirty("lanes", "push");
 }
 const redo = (tools) => tools.test(view.tool) && dirty("tool");
-const say = (word) => (spoken[word] = -~spoken[word]);
-const fillGap = () => (busy ? later("history", fillGap, 1000) : loadHistory());
+const say = (word, count = 1) => (spoken[word] = (spoken[word] ?? 0) + count);
+const refill = () => (busy ? later("history", refill, 1000) : fillGap());
 function later(name, work, wait) {
 	timers[name] ??= setTimeout(async () => {
 		delete timers[name];
@@ -164,15 +162,15 @@ function drawTime() {
 	$("welcome").hidden = !isEmpty;
 	$("lanes").hidden = $("past-lanes").hidden = isEmpty;
 	if (isEmpty && devices) set("welcome-phone", `${some(devices, "phone")} ${devices === 1 ? "is" : "are"} here. `, h("code", "pushrelay device anna"), " plays another.");
+	set("lanes-title", phone ? `Phone ${nameOf(view.phone)}` : "All phones");
+	set("about", phone ? (phone.connected ? "connected" : "away") : devices == null ? "" : `${some(devices, "phone")}, ${number(connections)} connected`,
+		known.skipped ? `. ${some(known.skipped, "older event is", "older events are")} not kept here.` : "");
 	if (!width) return;
 	const drawing = drawLanes(lanes);
 	// What stays the same keeps its nodes: nothing is painted, and a click ends where it began.
 	if (!$("lanes").firstChild?.isEqualNode(drawing)) set("lanes", drawing);
 	set("density", s("svg", { viewBox: "0 0 606 24", height: 24, preserveAspectRatio: "none", "aria-hidden": "true" }, bars(shown, (t) => (t - start) / (end - start) * 600, 24, 22)));
 	Object.assign($("scrub"), { min: start, max: end, value: view.at || end, ariaValueText: view.at ? hms(view.at) : "live" });
-	set("lanes-title", phone ? `Phone ${nameOf(view.phone)}` : "All phones");
-	set("about", phone ? (phone.connected ? "connected" : "away") : devices == null ? "" : `${some(devices, "phone")}, ${number(connections)} connected`,
-		known.skipped ? `. ${some(known.skipped, "older event is", "older events are")} not kept here.` : "");
 	$("none").hidden = !isFiltered() || shown[0];
 }
 function drawTable() {
@@ -219,6 +217,7 @@ async function refreshPhones() {
 	} catch (error) {
 		page.phone = { apps: [], network: error.message };
 	}
+	if (view.phone && !view.push) await loadOwn();
 	dirty("phones", "lanes", "table", "push");
 	if (view.at) later("past", loadThen, 250);
 	redo(/compose/);
@@ -363,19 +362,13 @@ document.onvisibilitychange = resume;
 
 // Starting.
 
-async function loadHistory(device) {
-	for (const life of (await get("/v1/notifications", { device, limit: 300 })).notifications.reverse()) {
-		await breathe();
-		addLife(life);
-	}
-	dirty("lanes", "table", "push");
-}
 async function load() {
 	const found = await get("/v1/overview");
 	if (started && page.overview.epoch !== found.epoch) {
 		[known.lives, known.changes, known.requests, known.names].map((map) => map.clear());
 		known.entries = [];
 		known.links = [];
+		known.skipped = 0;
 		goLive();
 	}
 	page.overview = found;

@@ -68,6 +68,13 @@ export const api = async (...call) => JSON.parse((await (await request(...call))
 export const get = (path, query = {}) => api("GET", `${path}?${new URLSearchParams(pairs(query).filter(([, value]) => value))}`.replace(/\?$/, ""));
 // Requests as they were sent; none of a relay that keeps none.
 export const requestsOf = (query) => get("/v1/requests", query).then(({ requests }) => requests, () => []);
+// Work in small pieces: after four milliseconds others have their turn.
+let breath = 0;
+export async function breathe() {
+	if (performance.now() < breath + 4) return;
+	await new Promise((done) => setTimeout(done));
+	breath = performance.now();
+}
 let toastTimer;
 export function toast(text) {
 	$("toast").hidden = false;

@@ -1,6 +1,6 @@
 // One phone: its lock screen, apps, budgets, and what one can do to it. As of then, when one looks back.
 
-import { api, button, day, entries, get, h, hms, joined, keep, known, nameOf, number, pairs, partOf, requestsOf, shortTopic, some, toast } from "./kit.js";
+import { addRequest, api, button, day, entries, get, h, hms, joined, keep, known, nameOf, number, pairs, partOf, requestsOf, shortTopic, some, toast } from "./kit.js";
 import { page, view } from "./cockpit.js";
 
 let own, past, said, refusal;
@@ -8,7 +8,7 @@ let own, past, said, refusal;
 // What the phone says of itself, if it takes orders; and as of then, what a recording says.
 export async function loadPhone() {
 	own = past = said = refusal = null;
-	if (view.phone) await Promise.all([loadOwn(), loadPast(), loadTexts(view.phone)]);
+	if (view.phone) await Promise.all([loadOwn(), loadPast(), loadTexts()]);
 }
 export async function loadOwn(again) {
 	if (again) refusal = null;
@@ -37,9 +37,11 @@ export async function loadListed(phones) {
 	return found;
 }
 // Payloads are with the requests. Those of this phone, as many as a lock screen has room for.
-async function loadTexts(device) {
-	for (const request of await requestsOf({ device, limit: 60 })) keep(known.requests, request.uniqueId, request, 500);
-	page.dirty("push");
+// A refused one does not say whose it would have been.
+export async function loadTexts() {
+	const { phone: device } = view;
+	if (device) for (const request of await requestsOf({ device, limit: 60 })) addRequest({ device, ...request });
+	page.dirty("push", "lanes", "table");
 }
 
 // Used and free blocks, and when the next comes back.
@@ -80,7 +82,7 @@ async function order(verb, more) {
 	if (view.phone !== phone) return;
 	said = lines?.slice(-5).join("; ") || `${verb}: done`;
 	toast(said);
-	await Promise.all([page.refreshPhones(), loadOwn()]);
+	await page.refreshPhones();
 }
 const switcher = (name, isOn) => button(`${name} ${isOn ? "off" : "on"}`, () => order(name.toLowerCase(), { to: isOn ? "off" : "on" }));
 function orders({ lock, network, charging, lowPower, processor }) {
@@ -92,49 +94,57 @@ function orders({ lock, network, charging, lowPower, processor }) {
 
 // The lock screen: what was sent to the phone until then, as a phone groups it, the newest first.
 
-const payloadOf = (life) => (life.request ?? known.requests.get(life.uniqueId))?.payload;
+const requestOf = (life) => life.request ?? known.requests.get(life.uniqueId);
+// A payload may have anything anywhere.
+const textOf = (...values) => values.find((value) => typeof value === "string");
+// What a phone reads in an alert; without a text it shows no banner.
+function bannerOf(alert) {
+	const parts = [textOf(alert?.title, alert?.["title-loc-key"]), textOf(alert?.body, alert?.["loc-key"])];
+	return textOf(alert) ?? parts.filter((part) => part != null).join(": ");
+}
 const args = (list) => (list?.[0] ? ` (${list.join(", ")})` : "");
 // A text, or of a localized one the key that the app would look up.
 function texts(alert) {
-	if (alert == null) return {};
-	if (typeof alert !== "object") return { body: String(alert) };
-	const of = (text, key, values) => text ?? (alert[key] && h("code", { title: "The app looks this key up in its own language" }, `${alert[key]}${args(alert[values])}`));
+	if (typeof alert !== "object") return { body: alert };
+	const of = (text, key, values) => textOf(text) ?? (textOf(alert[key]) && h("code", { title: "The app looks this key up in its own language" }, alert[key], args(alert[values])));
 	return { title: of(alert.title, "title-loc-key", "title-loc-args"), subtitle: of(alert.subtitle, "subtitle-loc-key", "subtitle-loc-args"), body: of(alert.body, "loc-key", "loc-args") };
 }
-const soundOf = (sound) => sound && `♪ ${sound.name ?? (sound.at ? sound : "default")}${sound.critical ? ", critical" : ""}`;
+const soundOf = (sound) => sound && `♪ ${textOf(sound, sound.name, "default")}${sound.critical ? ", critical" : ""}`;
 function lockScreen(time, phone) {
-	// Of a phone that says how it is only what is still there.
-	const left = phone && new Map(phone.apps.map(({ app }) => [app, phone.banners.filter((banner) => banner.app === app).length]));
-	const mine = entries().filter(({ life, step, t }) => life.device === view.phone && step.step === "sent" && t <= time), seen = new Set(), groups = new Map(), badges = new Map(), wakes = [], dropped = new Map();
-	for (const { life, t } of mine.toReversed().slice(0, 200)) {
+	const seen = new Set(), shown = [], wakes = [], dropped = new Map(), badges = new Map(), collapsed = new Set();
+	const sent = entries().filter(({ life, step, t }) => life.device === view.phone && step.step === "sent" && t <= time).toReversed().slice(0, 200);
+	for (const { life, t } of sent) {
 		if (seen.has(life.uniqueId)) continue;
 		seen.add(life.uniqueId);
-		const payload = payloadOf(life), aps = payload?.aps ?? {}, key = `${life.topic} ${aps["thread-id"] ?? ""}`;
-		if (partOf(life.topic)) {
-			const refused = life.steps.find(({ outcome, time: then }) => outcome?.startsWith("not shown") && then <= time), app = life.topic.split(".push-type.")[0];
-			if (refused) {
-				const text = ` ${shortTopic(life.topic)} ${refused.outcome}`, same = dropped.get(text);
-				dropped.set(text, { life, t, ...same, count: (same?.count ?? 0) + 1 });
-			}
-			// Its alert is a banner of the app's; the rest is in the card that the phone tells of.
-			if (!refused && aps.alert != null && left?.get(app)) left.set(app, left.get(app) - 1);
-			if (phone || refused) continue;
-		}
-		if (aps.badge != null && !badges.has(life.topic)) badges.set(life.topic, aps.badge);
-		if (life.kind === "silent") {
+		const { payload, collapseId } = requestOf(life) ?? {}, aps = payload?.aps ?? {}, [app, part] = life.topic.split(".push-type."), same = collapseId && `${app} ${collapseId}`;
+		const refused = part && life.steps.find(({ outcome, time: then }) => outcome?.startsWith("not shown") && then <= time);
+		if (refused) {
+			const text = ` ${shortTopic(life.topic)} ${refused.outcome}`, others = dropped.get(text);
+			dropped.set(text, { life, t, ...others, count: (others?.count ?? 0) + 1 });
+		} else if (life.kind === "silent") {
 			const data = Object.keys(payload ?? {}).filter((name) => name !== "aps").join(", ");
 			if (wakes.length < 3) wakes.push(h("li", h("time", hms(t, false)), h("span", page.pushLink(life.uniqueId), ` wakes ${shortTopic(life.topic)}${data ? `, with ${data}` : ""}`)));
-		} else if (left && aps.alert != null && left.get(life.topic) !== undefined) {
-			if (!left.get(life.topic)) continue;
-			left.set(life.topic, left.get(life.topic) - 1);
+		} else {
+			const text = payload ? bannerOf(aps.alert) : null;
+			if (Number.isFinite(aps.badge) && !badges.has(app)) badges.set(app, aps.badge);
+			if (text !== "" && !collapsed.has(same)) shown.push({ life, t, app, aps, text });
+			if (same) collapsed.add(same);
 		}
-		if (life.kind !== "silent") groups.has(key) ? groups.get(key).push({ life, t, aps, payload }) : groups.set(key, [{ life, t, aps, payload }]);
 	}
 	for (const { app, badge } of phone?.apps ?? []) badges.set(app, badge || null);
+	const groups = Map.groupBy(phone ? ofPhone(phone.banners, shown) : shown, ({ app, aps }) => `${app} ${textOf(aps["thread-id"], "")}`);
 	return [h("div.screen", { role: "group", "aria-label": "Lock screen" }, h("b", hms(time, false)), h("span", day(time)),
-		phone?.activities?.map(activityCard), [...groups.values()].slice(0, 5).map((group) => card(group, badges)), groups.size > 5 && h("small", some(groups.size - 5, "more group")), !groups.size && !phone?.activities && h("small", "Nothing on the lock screen.")),
+		phone?.activities?.map(activityCard), [...groups.values()].slice(0, 5).map((group) => card(group, badges)), groups.size > 5 && h("small", some(groups.size - 5, "more group")), !groups.size && !phone?.activities?.[0] && h("small", "Nothing on the lock screen.")),
 		dropped.size > 0 && h("ul.wakes.warn", { "aria-label": "Not shown" }, [...dropped].slice(0, 3).map(([text, { life, t, count }]) =>
 			h("li", h("time", hms(t, false)), h("span", page.pushLink(life.uniqueId), text, count > 1 && `, ${number(count)} pushes`)))), wakes[0] && h("ul.wakes", { "aria-label": "Woken by silent pushes" }, wakes)];
+}
+// The banners of a phone that says how it is, the newest first, each with the push that it is of.
+function ofPhone(banners, shown) {
+	const rest = [...shown];
+	return banners.toReversed().map(({ app, text, at }) => {
+		const index = rest.findIndex((push) => push.app === app && push.t <= at && (push.text ?? text).startsWith(text));
+		return index < 0 ? { app, t: at, aps: { alert: text } } : { ...rest.splice(index, 1)[0], text, t: at };
+	});
 }
 // A Live Activity, as the phone has it: its content-state by name, how it is, and how its server reaches it.
 function activityCard({ activity, app, type, shows, state, staleAt, leavesAt, hasToken, channel }) {
@@ -149,11 +159,10 @@ function contentOf(text) {
 		return h("span", text);
 	}
 }
-function card([{ life, t, aps, payload }, ...older], badges) {
-	const { title, subtitle, body } = texts(aps.alert), badge = badges.get(life.topic), level = aps["interruption-level"];
-	const notes = [soundOf(aps.sound), aps["thread-id"] && `thread ${aps["thread-id"]}`, aps.category && `category ${aps.category}`, level && level !== "active" && level, aps["content-available"] === 1 && "wakes the app"].filter(Boolean);
-	return h("p.card", { "data-push": life.uniqueId }, h("small", h("span", shortTopic(life.topic), badge != null && h("b.badge", { title: "badge" }, number(badge))), h("span", hms(t, false), " ", page.pushLink(life.uniqueId))),
+function card([{ life, t, app, aps, text }, ...older], badges) {
+	const { title, subtitle, body } = texts(aps.alert ?? text ?? "text not kept"), badge = badges.get(app), level = textOf(aps["interruption-level"]), thread = textOf(aps["thread-id"]), category = textOf(aps.category);
+	const notes = [soundOf(aps.sound), thread && `thread ${thread}`, category && `category ${category}`, level && level !== "active" && level, aps["content-available"] === 1 && "wakes the app"].filter(Boolean);
+	return h("p.card", { "data-push": life?.uniqueId }, h("small", h("span", shortTopic(app), badge != null && h("b.badge", { title: "badge" }, number(badge))), h("span", hms(t, false), " ", life && page.pushLink(life.uniqueId))),
 		title && h("strong", title), subtitle && h("em", subtitle), body && h("span", body),
-		!title && !body && h("span", payload ? (aps.badge != null ? `no text, badge ${aps.badge}` : "no alert") : "text not kept"),
-		notes[0] && h("small.notes", notes.join(" · ")), older[0] && h("small.older", `${older.length} more ${aps["thread-id"] ? "in this thread" : `from ${shortTopic(life.topic)}`}: `, older.slice(0, 3).map(({ life }) => [page.pushLink(life.uniqueId), " "])));
+		notes[0] && h("small.notes", notes.join(" · ")), older[0] && h("small.older", `${older.length} more ${thread ? "in this thread" : `from ${shortTopic(app)}`}: `, older.slice(0, 3).map(({ life }) => life && [page.pushLink(life.uniqueId), " "])));
 }
