@@ -277,6 +277,7 @@ class Relay:
             "connection": {"peer": "127.0.0.1:51234", "listener": "provider", "security": "tls", "number": 7,
                            "request": len(self.requests) + 1, "team": "TEAM123456", "keyId": "KEY1234567"},
             "status": status, "milliseconds": 1.4, "curl": curl, **more}
+        self.requests[unique] = {key: value for key, value in self.requests[unique].items() if value is not None}
         if len(self.requests) > 2000:
             self.requests.popitem(last=False)
 
@@ -373,7 +374,6 @@ class Relay:
                 self.ride(device, life["uniqueId"], except_for=app)
         self.now = max(self.now, until)
         self.remember()
-        self.emit("clock", {"now": self.now, "rate": self.rate, "mode": self.mode})
         return fired
 
     @property
@@ -438,7 +438,8 @@ class Relay:
         self.refuse("BadDeviceToken", 400, "the token is 12 bytes of hexadecimal, none of them known here",
                     {"apns-topic": "com.example.news", "apns-push-type": "alert"}, {"aps": {"alert": "Hello nobody", "badge": 2}})
         self.faults["flaky"] = {"name": "flaky", "at": "provider", "match": {"topic": "com.example.app"},
-                                "do": {"answer": "ServiceUnavailable"}, "when": {"times": 3}, "seen": 12, "hit": 3}
+                                "do": {"answer": "ServiceUnavailable"}, "skip": 0, "times": 3, "probability": 1,
+                                "seen": 12, "hit": 3}
 
     def refuse(self, reason, status, cause, headers=None, payload=None, device=None, app=None):
         self.counters["refused"] += 1
@@ -553,12 +554,11 @@ def lint(headers, payload):
 def check_token(token):
     parts = token.split(".")
     if len(parts) != 3:
-        return {"valid": False, "header": {}, "claims": {},
-                "problems": [f"a JWT has three parts separated by dots, this has {len(parts)}"]}
+        return {"valid": False, "problems": [f"a JWT has three parts separated by dots, this has {len(parts)}"]}
     try:
         header, claims = (json.loads(base64.urlsafe_b64decode(part + "==")) for part in parts[:2])
     except ValueError:
-        return {"valid": False, "header": {}, "claims": {}, "problems": ["header or claims are not JSON"]}
+        return {"valid": False, "problems": ["header or claims are not JSON"]}
     return {"valid": False, "header": header, "claims": claims,
             "problems": [f"kid {header.get('kid')} is no key of this relay"]}
 
@@ -665,8 +665,8 @@ class Handler(BaseHTTPRequestHandler):
                     continue
                 lines.append(f"id: {epoch}-{number}\nevent: {kind}\ndata: {json.dumps(data)}\n\n")
             seen = fresh[-1][0] if fresh else seen
-            if stats is not None and (stats != told or time.monotonic() - stats_at > 5):
-                told, stats_at = stats, time.monotonic()
+            if stats is not None and ({**stats, "now": 0} != told or time.monotonic() - stats_at > 5):
+                told, stats_at = {**stats, "now": 0}, time.monotonic()
                 lines.append(f"event: stats\ndata: {json.dumps(stats)}\n\n")
             if lines:
                 self.wfile.write("".join(lines).encode())
@@ -818,11 +818,14 @@ class Handler(BaseHTTPRequestHandler):
         return {"cursor": relay.cursor, "hasMore": False, "refusals": relay.refusals[:100]}
 
     def get_policy(self, relay, parts, query, body):
-        return {"policy": relay.policy, "known": KNOWN_POLICIES}
+        return {"policy": relay.policy, "known": KNOWN_POLICIES, "app": {"burst": BUDGET, "every": "20m"},
+                "device": {"burst": 12, "every": "5m"}}
 
     def put_policy(self, relay, parts, query, body):
         policy = body.get("policy")
         if isinstance(policy, dict):
+            if not all(length_of(part["per"]) for part in policy.values()):
+                raise Problem(400, "BadBody", "policy: app is count and per", field="policy")
             self.server.given = policy
             policy = ", ".join(f"{part['count']} in {part['per']} per {name}" for name, part in policy.items())
         elif policy not in KNOWN_POLICIES:
@@ -852,6 +855,7 @@ class Handler(BaseHTTPRequestHandler):
         if until < relay.now:
             raise Problem(409, "ClockBackwards", "that is in the past")
         fired = relay.advance_to(until)
+        relay.emit("clock", relay.clock())
         return {"now": relay.now, "fired": fired}
 
     def post_push(self, relay, parts, query, body):
@@ -887,6 +891,8 @@ class Handler(BaseHTTPRequestHandler):
         return {"checkpoints": list(relay.checkpoints.values())}
 
     def put_checkpoints(self, relay, parts, query, body):
+        if not re.fullmatch("[a-z0-9-]{1,64}", parts[0]):
+            raise Problem(400, "BadName", "a name has 1 to 64 of the characters a-z, 0-9 and -")
         return relay.save(parts[0])
 
     def post_checkpoints(self, relay, parts, query, body):
@@ -913,7 +919,10 @@ class Handler(BaseHTTPRequestHandler):
     def put_faults(self, relay, parts, query, body):
         if not re.fullmatch("[a-z0-9-]{1,64}", parts[0]):
             raise Problem(400, "BadName", "a name is made of a-z, 0-9 and -")
-        relay.faults[parts[0]] = {"name": parts[0], "match": {}, "when": {}, **body, **body.get("when", {}), "seen": 0, "hit": 0}
+        relay.faults[parts[0]] = {"name": parts[0], "match": {}, "when": {}, "skip": 0, "probability": 1,
+                                  **body, **body.get("when", {}), "seen": 0, "hit": 0}
+        if "for" in body:
+            relay.faults[parts[0]]["until"] = relay.now + length_of(body["for"])
         return relay.faults[parts[0]]
 
     def delete_faults(self, relay, parts, query, body):

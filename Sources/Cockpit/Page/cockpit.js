@@ -1,6 +1,6 @@
 // What is looked at (which is the URL), the event stream, and what is drawn when.
 
-import { $, addChange, addLife, addStep, api, attempt, breathe, button, hms, entries, get, h, keep, known, nameOf, number, pairs, whyOf, reconcile, request, s, set,
+import { $, addChange, addLife, addStep, api, attempt, breathe, button, day, hms, entries, get, h, keep, keepFocus, known, moment, nameOf, number, pairs, whyOf, reconcile, request, s, set,
 	shortId, shortTopic, some, toast, wordOf } from "./kit.js";
 import { bars, drawLanes, icon, legend } from "./lanes.js";
 import { TOOLS, exportRun, showTool, titleOf, toggleRecording } from "./drawer.js";
@@ -10,7 +10,7 @@ import { drawPush, loadPush, pushChosen } from "./push.js";
 import { drawPolicies } from "./policy.js";
 
 export const view = {};
-export const page = { overview: {}, attempt, dirty, go, laneView, now, pushLink, refreshPhones, showView, urlOf };
+export const page = { overview: {}, dirty, go, laneView, now, pushLink, refreshPhones, showView, urlOf };
 const { body } = document, timers = {};
 const isChosen = ({ device }) => device === view.phone;
 let online = false, started = false, frozen, spoken = {}, rows = [], chosen, width = 0, most = 0;
@@ -25,7 +25,8 @@ function readUrl() {
 		history.replaceState(null, "", "#" + hash);
 	}
 	for (const key of ["phone", "push", "tool", "zoom", "axis", ...FILTERS]) view[key] = hash.get(key) ?? "";
-	for (const key of ["at", "span"]) view[key] = Number(hash.get(key));
+	// What somebody has typed may be no moment.
+	for (const key of ["at", "span"]) view[key] = Number(/^\d{1,15}$/.exec(hash.get(key)));
 	$("span").value = view.span;
 	$("axis").value = view.axis;
 	body.classList.toggle("one-phone", view.phone);
@@ -33,7 +34,7 @@ function readUrl() {
 	if (phone !== view.phone) phoneChosen();
 	if (push !== view.push) {
 		pushChosen();
-		if (started) [loadPush, loadOwn, loadTexts].map(attempt);
+		if (started) attempt(loadPush);
 	}
 	if (at !== view.at) {
 		listed = new Map();
@@ -86,7 +87,7 @@ function noted(entry) {
 	dirty("lanes", "table");
 	if (isFiltered()) arrived();
 	if (!view.at) later("waits", loadWaits, 400);
-	if (view.phone && !view.push) later("texts", loadTexts, 600);
+	if (view.phone) later("texts", loadTexts, 600);
 }
 const events = {
 	life(step) {
@@ -112,10 +113,7 @@ const events = {
 	bye: ({ reason }) => reason === "rewound" && attempt(load),
 	stats(counters) {
 		const refused = counters.refused - known.counters.refused;
-		if (refused > 0) {
-			say("refused", refused);
-			later("refused", () => loadRefused().then(loadTexts), 300);
-		}
+		if (refused > 0) later("refused", () => loadRefused().then(loadTexts), 300, say("refused", refused));
 		known.counters = counters;
 		known.stats = [...known.stats.slice(-239), { ...counters, wall: Date.now() }];
 		showClock({ now: Math.max(counters.now, clock.now ?? 0) });
@@ -163,14 +161,14 @@ function drawTime() {
 	$("lanes").hidden = $("past-lanes").hidden = isEmpty;
 	if (isEmpty && devices) set("welcome-phone", `${some(devices, "phone")} ${devices === 1 ? "is" : "are"} here. `, h("code", "pushrelay device anna"), " plays another.");
 	set("lanes-title", phone ? `Phone ${nameOf(view.phone)}` : "All phones");
-	set("about", phone ? (phone.connected ? "connected" : "away") : devices == null ? "" : `${some(devices, "phone")}, ${number(connections)} connected`,
+	set("about", phone ? phone.missing ? "" : phone.connected ? "connected" : "away" : devices == null ? "" : `${some(devices, "phone")}, ${number(connections)} connected`,
 		known.skipped ? `. ${some(known.skipped, "older event is", "older events are")} not kept here.` : "");
 	if (!width) return;
 	const drawing = drawLanes(lanes);
 	// What stays the same keeps its nodes: nothing is painted, and a click ends where it began.
 	if (!$("lanes").firstChild?.isEqualNode(drawing)) set("lanes", drawing);
 	set("density", s("svg", { viewBox: "0 0 606 24", height: 24, preserveAspectRatio: "none", "aria-hidden": "true" }, bars(shown, (t) => (t - start) / (end - start) * 600, 24, 22)));
-	Object.assign($("scrub"), { min: start, max: end, value: view.at || end, ariaValueText: view.at ? hms(view.at) : "live" });
+	Object.assign($("scrub"), { min: Math.min(start, end - 1), max: end, step: (end - start) / 200 || 1, value: view.at || end, ariaValueText: view.at ? moment(view.at) : "live" });
 	$("none").hidden = !isFiltered() || shown[0];
 }
 function drawTable() {
@@ -179,11 +177,11 @@ function drawTable() {
 	most = busy ? 12 : past.indexOf(rows[0], -16) < 0 ? 16 : Math.min(most + 16, 100);
 	rows = past.slice(-most).reverse();
 	reconcile($("table").tBodies[0], rows, ({ key }) => key, (entry) => h("tr", { "data-push": entry.life.uniqueId || null }, [..."123456"].map((column) => h(column === "3" ? "td.dev" : "td"))), (row, entry) => {
-		const { t, mark, step, life: { uniqueId, device, topic } } = entry, isRefused = mark === "refused", name = device && nameOf(device), app = shortTopic(isRefused ? topic : step.topic ?? ""), texts = [name, app].join();
+		const { t, mark, step, life: { uniqueId, device, topic } } = entry, isRefused = mark === "refused", name = device && nameOf(device), app = shortTopic(isRefused ? topic : step.topic ?? ""), texts = [name, app, known.today].join();
 		row.className = `${uniqueId && uniqueId === view.push ? "on" : ""} ${isRefused ? "refused" : ""}`.trim();
 		if (row.shows === texts) return;
 		row.shows = texts;
-		[[hms(t)], [uniqueId && pushLink(uniqueId)], [name], [app], [icon(mark), wordOf(entry)], [whyOf(entry)]].forEach((content, index) => row.cells[index].replaceChildren(...content));
+		[[moment(t)], [uniqueId && pushLink(uniqueId)], [name], [app], [icon(mark), wordOf(entry)], [whyOf(entry)]].forEach((content, index) => row.cells[index].replaceChildren(...content));
 	});
 	if (past.length > most && most < 100) dirty("table");
 	later("names", () => busy || loadNames(rows), 600);
@@ -195,9 +193,7 @@ function drawSide() {
 	$("push").ariaLabel = isPhone ? "One phone" : "One push";
 	set($("views").lastElementChild, isPhone ? "Phone" : "Push");
 	if ($("push").firstElementChild?.isEqualNode(drawing)) return;
-	const said = (node) => node.ariaLabel ?? node.textContent, focus = $("push").contains(document.activeElement) && said(document.activeElement);
-	set("push", drawing);
-	if (focus) [...drawing.querySelectorAll("button, a, select")].find((node) => said(node) === focus)?.focus();
+	keepFocus($("push"), () => set("push", drawing));
 }
 
 // Phones: the server searches and pages; one page of them is all that is ever here.
@@ -215,9 +211,9 @@ async function refreshPhones() {
 		// An address may have its name.
 		if (page.phone && !isChosen(page.phone)) go({ phone: page.phone.device }, true);
 	} catch (error) {
-		page.phone = { apps: [], network: error.message };
+		if (error.status < 500) page.phone = view.phone && { apps: [], missing: error.message };
 	}
-	if (view.phone && !view.push) await loadOwn();
+	if (view.phone) await loadOwn();
 	dirty("phones", "lanes", "table", "push");
 	if (view.at) later("past", loadThen, 250);
 	redo(/compose/);
@@ -274,33 +270,36 @@ function now() {
 function showClock(changes) {
 	clock = { ...clock, ...changes };
 	clockSeen = performance.now();
-	const { mode, rate, next } = clock;
+	const { mode, next, rate } = clock;
 	page.isVirtual = mode === "virtual";
 	$("clock-tools").hidden = $("clock-more").hidden = $("tool-checkpoints").hidden = !page.isVirtual;
 	$("rate").value = rate;
-	set("next", next ? `next: ${next.what} ${hms(next.at)}` : "next", h("kbd", "n"));
+	set("next", next ? `next: ${next.what} ${moment(next.at)}` : "next", h("kbd", "n"));
 	$("next").disabled = !next;
-	set("clock-note", `UTC, ${mode}${page.isVirtual && rate ? ` ${rate}×` : ""}`);
-	tick();
+	tick(true);
 }
-function tick() {
-	const text = hms(now());
-	if ($("clock").textContent === text) return;
+function tick(isNew) {
+	const time = now(), text = hms(time), { mode, next, rate } = clock;
+	if (next?.at < time) later("clock", loadClock, 300);
+	if ($("clock").textContent === text && !isNew) return;
+	if (known.today !== day(time)) dirty("table");
+	known.today = day(time);
 	set("clock", text);
+	set("clock-note", `${known.today}, UTC, ${mode}${page.isVirtual && rate ? ` ${rate}×` : ""}`);
 	dirty("lanes", "push");
 }
 const loadClock = async () => showClock({ next: null, ...await get("/v1/clock") });
 const advance = (step) => attempt(async () => {
 	const { now: time, fired } = await api("POST", "/v1/clock/advance", step);
 	showClock({ now: time });
-	toast(`${hms(time)}: ${pairs(fired ?? {}).map(([what, count]) => `${number(count)} ${what}`).join(", ") || "nothing fired"}`);
+	toast(`${hms(time)}: ${pairs(fired ?? {}).map(([what, count]) => `${number(count)}× ${what}`).join(", ") || "nothing fired"}`);
 	if (view.at) go({ at: 0 });
 	await Promise.all([refreshPhones(), loadClock()]);
 });
 function drawTop() {
 	const state = !online ? "off" : view.at ? "at" : frozen ? "paused" : "live", { balance = "", addsUp } = known.counters, sum = balance.replace(/\d+/g, (n) => number(+n));
 	$("pill").className = state;
-	set("pill", { off: "not connected", at: `looking at ${hms(view.at)}` }[state] ?? state);
+	set("pill", { off: "not connected", at: `looking at ${moment(view.at)}` }[state] ?? state);
 	$("light").ariaLabel = `${sum}: ${addsUp ? "adds up" : "does not add up"}. Charts`;
 	set("light", h("span", `${sum} `), h(addsUp ? "b.good" : "b.bad", addsUp ? "✓" : "✗"));
 }
@@ -475,7 +474,7 @@ const turn = (to) => later("search", refreshPhones, 150, pages = to);
 $("search").oninput = () => turn([""]);
 $("page-back").onclick = () => turn(pages.slice(0, -1));
 $("page-on").onclick = () => turn([...pages, more]);
-$("scrub").oninput = ({ target: { value, min, max } }) => go({ at: max - value < (max - min) / 1000 ? 0 : value });
+$("scrub").oninput = ({ target: { value, min, max } }) => go({ at: max - value < (max - min) / 400 ? 0 : Math.round(value) });
 $("views").onclick = ({ target }) => showView(target.value);
 set("tools", Object.keys(TOOLS).map((tool) => h(`button#tool-${tool}`, { value: tool, onclick: () => toggle(tool) }, titleOf(tool), tool === "compose" && h("kbd", "c"))), button("Export", exportRun));
 onpopstate = readUrl;

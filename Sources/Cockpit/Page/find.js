@@ -1,6 +1,6 @@
 // Finding: one field for pushes, phones, apps and texts of payloads; filters that stand in the address.
 
-import { $, STATES, addLife, addRefusal, addRequest, attempt, breathe, entries, get, h, hms, joined, keep, known, nameOf, pairs, reconcile, requestsOf, set, shortId, shortTopic, some, stateOf } from "./kit.js";
+import { $, STATES, addLife, addRefusal, addRequest, attempt, breathe, entries, get, h, joined, keep, known, moment, nameOf, pairs, reconcile, requestsOf, set, shortId, shortTopic, some, stateOf } from "./kit.js";
 import { page, view } from "./cockpit.js";
 
 export const FILTERS = ["app", "kind", "state", "status", "text"];
@@ -76,12 +76,13 @@ export async function loadNames(rows) {
 
 export function drawFilters() {
 	const own = (page.phone?.apps ?? []).map(({ topic }) => topic), topics = withChosen("app", [...own, ...known.topics.keys()]).sort().slice(0, 200);
-	fill("app", topics.map((topic) => [topic, shortTopic(topic)]));
+	const alike = Map.groupBy(topics, shortTopic);
+	fill("app", topics.map((topic) => [topic, alike.get(shortTopic(topic))[1] ? topic : shortTopic(topic)]));
 	fill("kind", [["visible", "visible"], ["silent", "silent"]]);
 	fill("state", pairs(STATES));
 	fill("status", withChosen("status", ["200", ...known.statuses]).map((status) => [status, status]));
 	$("clear").hidden = !isFiltered() && !view.zoom;
-	set("clear", view.zoom ? "Close the group" : view.text ? `Clear: with “${view.text}”` : "Clear filters");
+	set("clear", view.zoom ? "Close the group" : `Clear filters${view.text ? `, with “${view.text}”` : ""}`);
 }
 const withChosen = (name, values) => [...new Set([...values, view[name]])].filter(Boolean);
 function fill(name, choices) {
@@ -110,7 +111,7 @@ async function find(text) {
 	const add = (kind, name, about, go) => found.set(kind + JSON.stringify(go), { kind, name, about, go }), addPush = (life) => add("push", shortId(life.uniqueId), aboutLife(life), { push: life.uniqueId });
 	const addSent = (kind, request) => {
 		addRequest(request);
-		add(request.status > 299 ? "refused" : kind, alertOf(request), joined(shortId(request.uniqueId), hms(request.time), request.device && nameOf(request.device)), { push: request.uniqueId });
+		add(request.status > 299 ? "refused" : kind, alertOf(request), joined(shortId(request.uniqueId), moment(request.time), request.device && nameOf(request.device)), { push: request.uniqueId });
 	};
 	const lives = [...known.lives.values()].reverse();
 	if (/^#?[0-9a-f-]+$/.test(low)) lives.filter((life) => shortId(life.uniqueId) === `#${id}`
