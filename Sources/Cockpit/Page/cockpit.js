@@ -226,18 +226,17 @@ async function loadThen() {
 	dirty("phones");
 }
 const touched = () => later("phones", refreshPhones, busy ? 3000 : 300);
+async function loadLinks() {
+	const { events: found } = await get(`/v1/devices/${view.phone}/events`);
+	known.links = known.links.filter((link) => !isChosen(link));
+	found.map(events.device);
+}
 function phoneChosen() {
 	page.phone = phones.find(isChosen);
 	if (!started) return;
 	attempt(loadPhone);
 	if (!view.phone) return;
-	refreshPhones();
-	attempt(() => loadHistory(view.phone));
-	attempt(async () => {
-		const { events: found } = await get(`/v1/devices/${view.phone}/events`);
-		known.links = known.links.filter((link) => !isChosen(link));
-		found.map(events.device);
-	});
+	refreshPhones().then(() => view.phone && !page.phone?.missing && [() => loadHistory(view.phone), loadLinks].map(attempt));
 }
 function drawPhones() {
 	const slot = (apps, kind) => h("span", kind[0].toUpperCase(), apps.some((app) => app[kind]) ? h("b", "● ") : "· ");

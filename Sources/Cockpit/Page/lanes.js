@@ -173,7 +173,7 @@ function drawWide(view) {
 	if (!topics[0]) back.append(words(LEFT + 12, y + 26, at ? "Nothing had happened yet." : "Nothing to show."));
 	const bottom = Math.max(y + 6, 100);
 	isOrder ? orderTicks(back, axis, put, bottom) : timeTicks(back, { X, from, to, put, bottom });
-	if (phone) connection(back, view, X, top, put);
+	if (phone && !phone.missing) connection(back, view, X, top, put);
 	if (!zoom) back.append(s("rect.future", { x: X(end), y: top, width: Math.max(0, right - X(end)), height: bottom - top }));
 	if (at) back.append(line("at", X(at), top, X(at), bottom));
 	for (const [lane, rowY] of rows) {

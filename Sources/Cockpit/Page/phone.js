@@ -3,7 +3,7 @@
 import { addRequest, api, attempt, button, day, entries, get, h, hms, joined, keep, known, moment, nameOf, number, pairs, partOf, requestsOf, shortTopic, some, toast } from "./kit.js";
 import { page, view } from "./cockpit.js";
 
-let own, past, said, refusal;
+let own, past, said, refusal, asking;
 
 // What the phone says of itself, if it takes orders; and as of then, what a recording says.
 export async function loadPhone() {
@@ -13,8 +13,12 @@ export async function loadPhone() {
 export async function loadOwn(again) {
 	if (again) refusal = null;
 	// One that takes no orders is asked once.
-	const { phone } = view, found = phone && !refusal && await get(`/v1/devices/${phone}/phone`).catch(({ message }) => ({ message }));
-	if (view.phone !== phone || !found) return;
+	const { phone } = view;
+	if (!phone || refusal || !own && asking === phone) return;
+	asking = phone;
+	const found = await get(`/v1/devices/${phone}/phone`).catch(({ message }) => ({ message }));
+	asking = null;
+	if (view.phone !== phone) return;
 	own = found.apps ? found : null;
 	if (own && !known.names.get(phone)) keep(known.names, phone, own.phone, 2000);
 	refusal = found.message && `It cannot be told what to do: ${found.message}`;
