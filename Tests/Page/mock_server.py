@@ -56,6 +56,18 @@ def stamp(milliseconds):
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:03}Z"
 
 
+def banner_text(payload):
+    """What a phone reads in an alert, as Sources/DeviceSimulator/Payload.swift does."""
+    alert = ((payload or {}).get("aps") or {}).get("alert")
+    if isinstance(alert, str):
+        return alert or None
+    if not isinstance(alert, dict):
+        return None
+    parts = [next((alert[key] for key in keys if isinstance(alert.get(key), str)), None)
+             for keys in (("title", "title-loc-key"), ("body", "loc-key"))]
+    return ": ".join(part for part in parts if part is not None) or None
+
+
 class Problem(Exception):
     def __init__(self, status, reason, message, **more):
         super().__init__(reason)
@@ -86,10 +98,18 @@ class Phone:
         self.states = dict.fromkeys(topics, "suspended")
         self.banners, self.activities = [], []
 
+    def show(self, app, text, at, collapse):
+        """A banner; it takes the place of the app's with the same collapse id."""
+        self.banners = [banner for banner in self.banners
+                        if not collapse or (banner["app"], banner["collapse"]) != (app, collapse)]
+        self.banners.append({"app": app, "text": text, "at": at, "contentReady": True, "collapse": collapse})
+
     def view(self, device, now):
         return {"phone": device.name, "time": now, "link": "connected" if device.connected else "away",
                 "network": device.network, "processor": "off" if self.off else "asleep", "lock": self.lock,
-                "charging": self.charging, "lowPower": self.low, "refresh": True, "banners": self.banners[-50:],
+                "charging": self.charging, "lowPower": self.low, "refresh": True,
+                "banners": [{key: value for key, value in banner.items() if key != "collapse"}
+                            for banner in self.banners[-50:]],
                 **({"activities": self.activities} if self.activities else {}),
                 "apps": [{"app": topic, "version": "1.0", "state": state, "refresh": True, "nextSilent": now,
                           "badge": sum(banner["app"] == topic for banner in self.banners),
@@ -150,6 +170,7 @@ class Relay:
         self.sequence, self.pushes = 0, 0
         self.events = deque(maxlen=30_000)
         self.lives, self.refusals, self.requests = OrderedDict(), [], OrderedDict()
+        self.payloads, self.whose = {}, {}  # a refused request does not say whose it would have been
         self.keeps_requests = True
         self.recordings, self.checkpoints, self.faults = OrderedDict(), OrderedDict(), OrderedDict()
         self.counters = dict.fromkeys(
@@ -205,6 +226,7 @@ class Relay:
                 **({"traceparent": headers["traceparent"]} if "traceparent" in (headers or {}) else {}),
                 "expiresAt": expires or self.now + 30 * 24 * 60 * MINUTE}
         self.lives[unique] = life
+        self.payloads[unique] = payload, (headers or {}).get("apns-collapse-id")
         self.request(unique, 200, headers or {}, payload, device=device, app=app, kind=kind)
         if len(self.lives) > 20_000:
             self.lives.popitem(last=False)
@@ -242,16 +264,20 @@ class Relay:
         token = app.token if app else headers.get(":token", "00" * 32)
         curl = (f"curl --http2 --cacert .pushrelay/ca.pem https://localhost:2197/3/device/{token}"
                 + "".join(f" \\\n  -H '{name}: {value}'" for name, value in headers.items() if name[0] != ":") + f" \\\n  -d '{raw}'")
+        if device:
+            self.whose[unique] = device.id
         self.requests[unique] = {
             "uniqueId": unique, "id": headers.get("apns-id", unique), "at": stamp(self.now), "time": self.now,
             "path": f"/3/device/{token}", "topic": headers.get("apns-topic", app.topic if app else None), "token": token,
-            **({"device": device.id} if device else {}), **({"kind": kind} if kind else {}),
+            **({"device": device.id} if device and status < 300 else {}), **({"kind": kind} if kind else {}),
+            **({"collapseId": headers["apns-collapse-id"]} if "apns-collapse-id" in headers else {}),
             "pushType": headers.get("apns-push-type"), "priority": int(headers.get("apns-priority", 10)),
             "headers": [{"name": ":method", "value": "POST"}] + [{"name": name, "value": str(value)} for name, value in headers.items() if name[0] != ":"],
             "payload": payload, "bodyBytes": len(raw), "warnings": found["warnings"],
             "connection": {"peer": "127.0.0.1:51234", "listener": "provider", "security": "tls", "number": 7,
                            "request": len(self.requests) + 1, "team": "TEAM123456", "keyId": "KEY1234567"},
             "status": status, "milliseconds": 1.4, "curl": curl, **more}
+        self.requests[unique] = {key: value for key, value in self.requests[unique].items() if value is not None}
         if len(self.requests) > 2000:
             self.requests.popitem(last=False)
 
@@ -259,7 +285,9 @@ class Relay:
         found = []
         for request in reversed(self.requests.values()):
             if any(query.get(key) and str(request.get(key)) != query[key] for key in
-                   ("topic", "token", "device", "status", "reason", "pushType")):
+                   ("topic", "token", "status", "reason", "pushType")):
+                continue
+            if query.get("device") not in (None, "", self.whose.get(request["uniqueId"])):
                 continue
             wanted = query.get("payload", "")
             if wanted and wanted.lstrip("~").lower() not in json.dumps(request["payload"]).lower():
@@ -279,7 +307,9 @@ class Relay:
 
     def send(self, device, life, via, **more):
         if device.phone and life["kind"] == "visible":
-            device.phone.banners.append({"app": life["topic"], "text": "…", "at": self.now, "contentReady": True})
+            payload, collapse = self.payloads[life["uniqueId"]]
+            if text := banner_text(payload):
+                device.phone.show(life["topic"], text, self.now, collapse)
         self.step(life, "sent", f"sent (via: {via})", via=via, **more)
         self.step(life, "delivered", "delivered")
         self.counters["delivered"] += 1
@@ -344,7 +374,6 @@ class Relay:
                 self.ride(device, life["uniqueId"], except_for=app)
         self.now = max(self.now, until)
         self.remember()
-        self.emit("clock", {"now": self.now, "rate": self.rate, "mode": self.mode})
         return fired
 
     @property
@@ -409,7 +438,8 @@ class Relay:
         self.refuse("BadDeviceToken", 400, "the token is 12 bytes of hexadecimal, none of them known here",
                     {"apns-topic": "com.example.news", "apns-push-type": "alert"}, {"aps": {"alert": "Hello nobody", "badge": 2}})
         self.faults["flaky"] = {"name": "flaky", "at": "provider", "match": {"topic": "com.example.app"},
-                                "do": {"answer": "ServiceUnavailable"}, "when": {"times": 3}, "seen": 12, "hit": 3}
+                                "do": {"answer": "ServiceUnavailable"}, "skip": 0, "times": 3, "probability": 1,
+                                "seen": 12, "hit": 3}
 
     def refuse(self, reason, status, cause, headers=None, payload=None, device=None, app=None):
         self.counters["refused"] += 1
@@ -419,7 +449,7 @@ class Relay:
         self.refusals.insert(0, entry)
         if headers is not None:
             self.request(entry["uniqueId"], status, headers, payload, device=device, app=app, reason=reason, message=cause)
-        self.emit("refusal", entry)
+        self.changed.notify_all()
 
     # Views
 
@@ -524,12 +554,11 @@ def lint(headers, payload):
 def check_token(token):
     parts = token.split(".")
     if len(parts) != 3:
-        return {"valid": False, "header": {}, "claims": {},
-                "problems": [f"a JWT has three parts separated by dots, this has {len(parts)}"]}
+        return {"valid": False, "problems": [f"a JWT has three parts separated by dots, this has {len(parts)}"]}
     try:
         header, claims = (json.loads(base64.urlsafe_b64decode(part + "==")) for part in parts[:2])
     except ValueError:
-        return {"valid": False, "header": {}, "claims": {}, "problems": ["header or claims are not JSON"]}
+        return {"valid": False, "problems": ["header or claims are not JSON"]}
     return {"valid": False, "header": header, "claims": claims,
             "problems": [f"kid {header.get('kid')} is no key of this relay"]}
 
@@ -636,8 +665,8 @@ class Handler(BaseHTTPRequestHandler):
                     continue
                 lines.append(f"id: {epoch}-{number}\nevent: {kind}\ndata: {json.dumps(data)}\n\n")
             seen = fresh[-1][0] if fresh else seen
-            if stats is not None and (stats != told or time.monotonic() - stats_at > 5):
-                told, stats_at = stats, time.monotonic()
+            if stats is not None and ({**stats, "now": 0} != told or time.monotonic() - stats_at > 5):
+                told, stats_at = {**stats, "now": 0}, time.monotonic()
                 lines.append(f"event: stats\ndata: {json.dumps(stats)}\n\n")
             if lines:
                 self.wfile.write("".join(lines).encode())
@@ -789,11 +818,14 @@ class Handler(BaseHTTPRequestHandler):
         return {"cursor": relay.cursor, "hasMore": False, "refusals": relay.refusals[:100]}
 
     def get_policy(self, relay, parts, query, body):
-        return {"policy": relay.policy, "known": KNOWN_POLICIES}
+        return {"policy": relay.policy, "known": KNOWN_POLICIES, "app": {"burst": BUDGET, "every": "20m"},
+                "device": {"burst": 12, "every": "5m"}}
 
     def put_policy(self, relay, parts, query, body):
         policy = body.get("policy")
         if isinstance(policy, dict):
+            if not all(length_of(part["per"]) for part in policy.values()):
+                raise Problem(400, "BadBody", "policy: app is count and per", field="policy")
             self.server.given = policy
             policy = ", ".join(f"{part['count']} in {part['per']} per {name}" for name, part in policy.items())
         elif policy not in KNOWN_POLICIES:
@@ -823,6 +855,7 @@ class Handler(BaseHTTPRequestHandler):
         if until < relay.now:
             raise Problem(409, "ClockBackwards", "that is in the past")
         fired = relay.advance_to(until)
+        relay.emit("clock", relay.clock())
         return {"now": relay.now, "fired": fired}
 
     def post_push(self, relay, parts, query, body):
@@ -858,6 +891,8 @@ class Handler(BaseHTTPRequestHandler):
         return {"checkpoints": list(relay.checkpoints.values())}
 
     def put_checkpoints(self, relay, parts, query, body):
+        if not re.fullmatch("[a-z0-9-]{1,64}", parts[0]):
+            raise Problem(400, "BadName", "a name has 1 to 64 of the characters a-z, 0-9 and -")
         return relay.save(parts[0])
 
     def post_checkpoints(self, relay, parts, query, body):
@@ -884,7 +919,10 @@ class Handler(BaseHTTPRequestHandler):
     def put_faults(self, relay, parts, query, body):
         if not re.fullmatch("[a-z0-9-]{1,64}", parts[0]):
             raise Problem(400, "BadName", "a name is made of a-z, 0-9 and -")
-        relay.faults[parts[0]] = {"name": parts[0], "match": {}, "when": {}, **body, **body.get("when", {}), "seen": 0, "hit": 0}
+        relay.faults[parts[0]] = {"name": parts[0], "match": {}, "when": {}, "skip": 0, "probability": 1,
+                                  **body, **body.get("when", {}), "seen": 0, "hit": 0}
+        if "for" in body:
+            relay.faults[parts[0]]["until"] = relay.now + length_of(body["for"])
         return relay.faults[parts[0]]
 
     def delete_faults(self, relay, parts, query, body):

@@ -1,16 +1,16 @@
 // What is looked at (which is the URL), the event stream, and what is drawn when.
 
-import { $, addChange, addLife, addRefusal, addStep, api, attempt, button, hms, entries, get, h, keep, known, nameOf, number, pairs, whyOf, reconcile, request, s, set,
+import { $, addChange, addLife, addStep, api, attempt, breathe, button, day, hms, entries, get, h, keep, keepFocus, known, moment, nameOf, number, pairs, whyOf, reconcile, request, s, set,
 	shortId, shortTopic, some, toast, wordOf } from "./kit.js";
 import { bars, drawLanes, icon, legend } from "./lanes.js";
 import { TOOLS, exportRun, showTool, titleOf, toggleRecording } from "./drawer.js";
-import { FILTERS, arrived, drawFilters, isFiltered, loadFiltered, loadNames, loadRefused, passes } from "./find.js";
-import { drawPhone, gauge, loadListed, loadOwn, loadPast, loadPhone } from "./phone.js";
+import { FILTERS, arrived, drawFilters, fillGap, isFiltered, loadFiltered, loadHistory, loadNames, loadRefused, lost, passes } from "./find.js";
+import { drawPhone, gauge, loadListed, loadOwn, loadPast, loadPhone, loadTexts } from "./phone.js";
 import { drawPush, loadPush, pushChosen } from "./push.js";
 import { drawPolicies } from "./policy.js";
 
 export const view = {};
-export const page = { overview: {}, attempt, dirty, go, laneView, now, pushLink, refreshPhones, showView, urlOf };
+export const page = { overview: {}, dirty, go, laneView, now, pushLink, refreshPhones, showView, urlOf };
 const { body } = document, timers = {};
 const isChosen = ({ device }) => device === view.phone;
 let online = false, started = false, frozen, spoken = {}, rows = [], chosen, width = 0, most = 0;
@@ -25,7 +25,8 @@ function readUrl() {
 		history.replaceState(null, "", "#" + hash);
 	}
 	for (const key of ["phone", "push", "tool", "zoom", "axis", ...FILTERS]) view[key] = hash.get(key) ?? "";
-	for (const key of ["at", "span"]) view[key] = Number(hash.get(key));
+	// What somebody has typed may be no moment.
+	for (const key of ["at", "span"]) view[key] = Number(/^\d{1,15}$/.exec(hash.get(key)));
 	$("span").value = view.span;
 	$("axis").value = view.axis;
 	body.classList.toggle("one-phone", view.phone);
@@ -57,7 +58,7 @@ function go(changes, replace = "at" in changes) {
 
 const parts = { pill: drawTop, lanes: drawTime, table: drawTable, push: drawSide, phones: drawPhones, tool: drawTool, filters: drawFilters };
 const pending = new Set(), drawn = {};
-let scheduled = false, busy = false, took = 0, since = 0, busyUntil = 0, breath = 0;
+let scheduled = false, busy = false, took = 0, since = 0, busyUntil = 0;
 function dirty(...names) {
 	for (const name of names) pending.add(name);
 	scheduled ||= setTimeout(() => requestAnimationFrame(frame), busy ? 80 : 0);
@@ -77,11 +78,6 @@ function frame(time) {
 	}
 	if (pending.size) dirty();
 }
-async function breathe() {
-	if (performance.now() < breath + 4) return;
-	await new Promise((done) => setTimeout(done));
-	breath = performance.now();
-}
 const changed = (change) => noted(addChange(change));
 function noted(entry) {
 	touched();
@@ -91,7 +87,7 @@ function noted(entry) {
 	dirty("lanes", "table");
 	if (isFiltered()) arrived();
 	if (!view.at) later("waits", loadWaits, 400);
-	if (view.phone && !view.push) later("own", loadOwn, 600);
+	if (view.phone) later("texts", loadTexts, 600);
 }
 const events = {
 	life(step) {
@@ -110,25 +106,25 @@ const events = {
 		changed({ time, policy, what: "policy" });
 	},
 	clock: () => later("clock", loadClock, 50),
-	refusal(refusal) {
-		noted(addRefusal(refusal));
-		later("refused", loadRefused, 300);
-	},
 	fault({ uniqueId, time, topic, name, what }) {
 		later("fault", () => redo(/faults/), 500);
 		if (known.lives.has(uniqueId)) events.life({ uniqueId, time, topic, step: "fault", fault: name, reason: what });
 	},
 	bye: ({ reason }) => reason === "rewound" && attempt(load),
 	stats(counters) {
+		const refused = counters.refused - known.counters.refused;
+		if (refused > 0) later("refused", () => loadRefused().then(loadTexts), 300, say("refused", refused));
 		known.counters = counters;
 		known.stats = [...known.stats.slice(-239), { ...counters, wall: Date.now() }];
 		showClock({ now: Math.max(counters.now, clock.now ?? 0) });
-		dirty("pill");
+		dirty("pill", "lanes");
 		redo(/charts/);
+		// What a phone is told elsewhere, no event tells.
+		if (view.phone) touched();
 	},
 	gap({ dropped }) {
-		known.skipped += dropped;
-		later("history", fillGap, 1000);
+		lost(dropped);
+		later("history", refill, 1000);
 	},
 };
 // Why the held ones wait, and what may take them along: that changes with what goes to the phone.
@@ -139,8 +135,8 @@ async function loadWaits() {
 	if (held[0]) dirty("lanes", "push");
 }
 const redo = (tools) => tools.test(view.tool) && dirty("tool");
-const say = (word) => (spoken[word] = -~spoken[word]);
-const fillGap = () => (busy ? later("history", fillGap, 1000) : loadHistory());
+const say = (word, count = 1) => (spoken[word] = (spoken[word] ?? 0) + count);
+const refill = () => (busy ? later("history", refill, 1000) : fillGap());
 function later(name, work, wait) {
 	timers[name] ??= setTimeout(async () => {
 		delete timers[name];
@@ -164,15 +160,15 @@ function drawTime() {
 	$("welcome").hidden = !isEmpty;
 	$("lanes").hidden = $("past-lanes").hidden = isEmpty;
 	if (isEmpty && devices) set("welcome-phone", `${some(devices, "phone")} ${devices === 1 ? "is" : "are"} here. `, h("code", "pushrelay device anna"), " plays another.");
+	set("lanes-title", phone ? `Phone ${nameOf(view.phone)}` : "All phones");
+	set("about", phone ? phone.missing ? "" : phone.connected ? "connected" : "away" : devices == null ? "" : `${some(devices, "phone")}, ${number(connections)} connected`,
+		known.skipped ? `. ${some(known.skipped, "older event is", "older events are")} not kept here.` : "");
 	if (!width) return;
 	const drawing = drawLanes(lanes);
 	// What stays the same keeps its nodes: nothing is painted, and a click ends where it began.
 	if (!$("lanes").firstChild?.isEqualNode(drawing)) set("lanes", drawing);
 	set("density", s("svg", { viewBox: "0 0 606 24", height: 24, preserveAspectRatio: "none", "aria-hidden": "true" }, bars(shown, (t) => (t - start) / (end - start) * 600, 24, 22)));
-	Object.assign($("scrub"), { min: start, max: end, value: view.at || end, ariaValueText: view.at ? hms(view.at) : "live" });
-	set("lanes-title", phone ? `Phone ${nameOf(view.phone)}` : "All phones");
-	set("about", phone ? (phone.connected ? "connected" : "away") : devices == null ? "" : `${some(devices, "phone")}, ${number(connections)} connected`,
-		known.skipped ? `. ${some(known.skipped, "older event is", "older events are")} not kept here.` : "");
+	Object.assign($("scrub"), { min: Math.min(start, end - 1), max: end, step: (end - start) / 200 || 1, value: view.at || end, ariaValueText: view.at ? moment(view.at) : "live" });
 	$("none").hidden = !isFiltered() || shown[0];
 }
 function drawTable() {
@@ -181,11 +177,11 @@ function drawTable() {
 	most = busy ? 12 : past.indexOf(rows[0], -16) < 0 ? 16 : Math.min(most + 16, 100);
 	rows = past.slice(-most).reverse();
 	reconcile($("table").tBodies[0], rows, ({ key }) => key, (entry) => h("tr", { "data-push": entry.life.uniqueId || null }, [..."123456"].map((column) => h(column === "3" ? "td.dev" : "td"))), (row, entry) => {
-		const { t, mark, step, life: { uniqueId, device, topic } } = entry, isRefused = mark === "refused", name = device && nameOf(device), app = shortTopic(isRefused ? topic : step.topic ?? ""), texts = [name, app].join();
+		const { t, mark, step, life: { uniqueId, device, topic } } = entry, isRefused = mark === "refused", name = device && nameOf(device), app = shortTopic(isRefused ? topic : step.topic ?? ""), texts = [name, app, known.today].join();
 		row.className = `${uniqueId && uniqueId === view.push ? "on" : ""} ${isRefused ? "refused" : ""}`.trim();
 		if (row.shows === texts) return;
 		row.shows = texts;
-		[[hms(t)], [uniqueId && pushLink(uniqueId)], [name], [app], [icon(mark), wordOf(entry)], [whyOf(entry)]].forEach((content, index) => row.cells[index].replaceChildren(...content));
+		[[moment(t)], [uniqueId && pushLink(uniqueId)], [name], [app], [icon(mark), wordOf(entry)], [whyOf(entry)]].forEach((content, index) => row.cells[index].replaceChildren(...content));
 	});
 	if (past.length > most && most < 100) dirty("table");
 	later("names", () => busy || loadNames(rows), 600);
@@ -197,9 +193,7 @@ function drawSide() {
 	$("push").ariaLabel = isPhone ? "One phone" : "One push";
 	set($("views").lastElementChild, isPhone ? "Phone" : "Push");
 	if ($("push").firstElementChild?.isEqualNode(drawing)) return;
-	const said = (node) => node.ariaLabel ?? node.textContent, focus = $("push").contains(document.activeElement) && said(document.activeElement);
-	set("push", drawing);
-	if (focus) [...drawing.querySelectorAll("button, a, select")].find((node) => said(node) === focus)?.focus();
+	keepFocus($("push"), () => set("push", drawing));
 }
 
 // Phones: the server searches and pages; one page of them is all that is ever here.
@@ -217,8 +211,9 @@ async function refreshPhones() {
 		// An address may have its name.
 		if (page.phone && !isChosen(page.phone)) go({ phone: page.phone.device }, true);
 	} catch (error) {
-		page.phone = { apps: [], network: error.message };
+		if (error.status < 500) page.phone = view.phone && { apps: [], missing: error.message };
 	}
+	if (view.phone) await loadOwn();
 	dirty("phones", "lanes", "table", "push");
 	if (view.at) later("past", loadThen, 250);
 	redo(/compose/);
@@ -231,18 +226,17 @@ async function loadThen() {
 	dirty("phones");
 }
 const touched = () => later("phones", refreshPhones, busy ? 3000 : 300);
+async function loadLinks() {
+	const { events: found } = await get(`/v1/devices/${view.phone}/events`);
+	known.links = known.links.filter((link) => !isChosen(link));
+	found.map(events.device);
+}
 function phoneChosen() {
 	page.phone = phones.find(isChosen);
 	if (!started) return;
 	attempt(loadPhone);
 	if (!view.phone) return;
-	refreshPhones();
-	attempt(() => loadHistory(view.phone));
-	attempt(async () => {
-		const { events: found } = await get(`/v1/devices/${view.phone}/events`);
-		known.links = known.links.filter((link) => !isChosen(link));
-		found.map(events.device);
-	});
+	refreshPhones().then(() => view.phone && !page.phone?.missing && [() => loadHistory(view.phone), loadLinks].map(attempt));
 }
 function drawPhones() {
 	const slot = (apps, kind) => h("span", kind[0].toUpperCase(), apps.some((app) => app[kind]) ? h("b", "● ") : "· ");
@@ -275,33 +269,36 @@ function now() {
 function showClock(changes) {
 	clock = { ...clock, ...changes };
 	clockSeen = performance.now();
-	const { mode, rate, next } = clock;
+	const { mode, next, rate } = clock;
 	page.isVirtual = mode === "virtual";
 	$("clock-tools").hidden = $("clock-more").hidden = $("tool-checkpoints").hidden = !page.isVirtual;
 	$("rate").value = rate;
-	set("next", next ? `next: ${next.what} ${hms(next.at)}` : "next", h("kbd", "n"));
+	set("next", next ? `next: ${next.what} ${moment(next.at)}` : "next", h("kbd", "n"));
 	$("next").disabled = !next;
-	set("clock-note", `UTC, ${mode}${page.isVirtual && rate ? ` ${rate}×` : ""}`);
-	tick();
+	tick(true);
 }
-function tick() {
-	const text = hms(now());
-	if ($("clock").textContent === text) return;
+function tick(isNew) {
+	const time = now(), text = hms(time), { mode, next, rate } = clock;
+	if (next?.at < time) later("clock", loadClock, 300);
+	if ($("clock").textContent === text && !isNew) return;
+	if (known.today !== day(time)) dirty("table");
+	known.today = day(time);
 	set("clock", text);
+	set("clock-note", `${known.today}, UTC, ${mode}${page.isVirtual && rate ? ` ${rate}×` : ""}`);
 	dirty("lanes", "push");
 }
 const loadClock = async () => showClock({ next: null, ...await get("/v1/clock") });
 const advance = (step) => attempt(async () => {
 	const { now: time, fired } = await api("POST", "/v1/clock/advance", step);
 	showClock({ now: time });
-	toast(`${hms(time)}: ${pairs(fired ?? {}).map(([what, count]) => `${number(count)} ${what}`).join(", ") || "nothing fired"}`);
+	toast(`${hms(time)}: ${pairs(fired ?? {}).map(([what, count]) => `${number(count)}× ${what}`).join(", ") || "nothing fired"}`);
 	if (view.at) go({ at: 0 });
 	await Promise.all([refreshPhones(), loadClock()]);
 });
 function drawTop() {
 	const state = !online ? "off" : view.at ? "at" : frozen ? "paused" : "live", { balance = "", addsUp } = known.counters, sum = balance.replace(/\d+/g, (n) => number(+n));
 	$("pill").className = state;
-	set("pill", { off: "not connected", at: `looking at ${hms(view.at)}` }[state] ?? state);
+	set("pill", { off: "not connected", at: `looking at ${moment(view.at)}` }[state] ?? state);
 	$("light").ariaLabel = `${sum}: ${addsUp ? "adds up" : "does not add up"}. Charts`;
 	set("light", h("span", `${sum} `), h(addsUp ? "b.good" : "b.bad", addsUp ? "✓" : "✗"));
 }
@@ -363,19 +360,13 @@ document.onvisibilitychange = resume;
 
 // Starting.
 
-async function loadHistory(device) {
-	for (const life of (await get("/v1/notifications", { device, limit: 300 })).notifications.reverse()) {
-		await breathe();
-		addLife(life);
-	}
-	dirty("lanes", "table", "push");
-}
 async function load() {
 	const found = await get("/v1/overview");
 	if (started && page.overview.epoch !== found.epoch) {
 		[known.lives, known.changes, known.requests, known.names].map((map) => map.clear());
 		known.entries = [];
 		known.links = [];
+		known.skipped = 0;
 		goLive();
 	}
 	page.overview = found;
@@ -482,7 +473,7 @@ const turn = (to) => later("search", refreshPhones, 150, pages = to);
 $("search").oninput = () => turn([""]);
 $("page-back").onclick = () => turn(pages.slice(0, -1));
 $("page-on").onclick = () => turn([...pages, more]);
-$("scrub").oninput = ({ target: { value, min, max } }) => go({ at: max - value < (max - min) / 1000 ? 0 : value });
+$("scrub").oninput = ({ target: { value, min, max } }) => go({ at: max - value < (max - min) / 400 ? 0 : Math.round(value) });
 $("views").onclick = ({ target }) => showView(target.value);
 set("tools", Object.keys(TOOLS).map((tool) => h(`button#tool-${tool}`, { value: tool, onclick: () => toggle(tool) }, titleOf(tool), tool === "compose" && h("kbd", "c"))), button("Export", exportRun));
 onpopstate = readUrl;

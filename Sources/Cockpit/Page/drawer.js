@@ -1,6 +1,6 @@
 // The drawer's tools, and the export of a run.
 
-import { $, api, attempt, button, capital, hms, day, download, get, h, known, number, pairs, whyOf, request, s, set, some, toast, wordOf } from "./kit.js";
+import { $, api, attempt, button, capital, keepFocus, hms, joined, moment, day, download, get, h, known, number, pairs, whyOf, request, s, set, some, toast, wordOf } from "./kit.js";
 import { drawLanes } from "./lanes.js";
 import { HEADERS, PAYLOADS } from "./push.js";
 import { page, view } from "./cockpit.js";
@@ -26,15 +26,30 @@ const change = (...call) => api(...call).then(() => refresh());
 function shelf(body, kind, rowOf, ...maker) {
 	const box = h("div");
 	body.append(box, h("div", maker));
-	return async () => set(box, list((await get(`/v1/${kind}`))[kind].map((item) => [h("b", item.name), rowOf(item, `/v1/${kind}/${item.name}`),
-		button("Delete", () => change("DELETE", `/v1/${kind}/${item.name}`), item.name)]), `No ${kind}.`));
+	return async () => {
+		const rows = (await get(`/v1/${kind}`))[kind].map((item) => {
+			const { name } = item, path = `/v1/${kind}/${name}`;
+			return [h("b", name), rowOf(item, path), button("Delete", () => change("DELETE", path), name)];
+		});
+		keepFocus(body, () => set(box, list(rows, `No ${kind}.`)));
+	};
+}
+function headersOf(text) {
+	const headers = {};
+	for (const line of text.split("\n").filter((line) => line.trim())) {
+		const [, name, value] = /^\s*([^\s:]+)\s*:\s*(.*?)\s*$/.exec(line) ?? [];
+		if (!name) throw new Error(`“${line.trim()}” is not a header: name, colon, value`);
+		if (headers[name] != null) throw new Error(`${name} is there twice`);
+		headers[name] = value;
+	}
+	return headers;
 }
 const verdict = (good, text) => h(good ? "b.good" : "b.bad", `${good ? "✓" : "✗"} ${text} `);
 const warn = (text) => h("p.warn", `⚠ ${text}`);
 function compose(body) {
 	const fields = [field("To: name or id of a phone, or a token", "input#c-to"), field("App", "input#c-app"), field("Headers", "textarea#c-headers", { rows: 3 }), field("Payload", "textarea#c-payload", { rows: 6 })];
 	const [to, app, head, text] = fields.map(({ control }) => control), says = h("div#c-lint"), answer = h("p#c-answer", { role: "status" });
-	const draft = () => ({ headers: Object.fromEntries(head.value.trim().split("\n").map((line) => line.split(/\s*:\s*/, 2))), payload: JSON.parse(text.value) });
+	const draft = () => ({ headers: headersOf(head.value), payload: JSON.parse(text.value) });
 	let timer, told;
 	function check() {
 		clearTimeout(timer);
@@ -48,6 +63,7 @@ function compose(body) {
 		}, 150);
 	}
 	async function send(count) {
+		set(answer);
 		const push = draft();
 		let last;
 		do {
@@ -84,7 +100,7 @@ const READY = { "503 three times": ["provider", "answer", "ServiceUnavailable", 
 	"Answers late": ["provider", "delay", "2s"], "GOAWAY once": ["connection", "goaway", "once", 1], "Line to the phone drops": ["delivery", "drop", true, 1], "Delivered twice": ["delivery", "duplicate", true, 1], "Journal fails": ["journal", "failWrite", true, 1] };
 function faults(body) {
 	const choice = (label, id, values) => field(label, `select#x-${id}`, { spellcheck: null, autocomplete: null }, values.map((value) => h("option", { value }, value)));
-	const name = field("Name", "input#x-name", { value: "flaky" }), at = choice("Where", "at", Object.keys(DOES)), does = choice("What", "do", []), value = h("div"), app = field("Only of app", "input#x-app", { placeholder: "all apps" });
+	const name = field("Name", "input#x-name", { value: "flaky", required: true }), at = choice("Where", "at", Object.keys(DOES)), does = choice("What", "do", []), value = h("div"), app = field("Only of app", "input#x-app", { placeholder: "all apps" });
 	const count = (label, id, more) => field(label, `input#x-${id}`, { type: "number", min: 0, spellcheck: null, ...more }), skip = count("Let pass first", "skip", { placeholder: 0 }), times = count("So often", "times", { min: 1, placeholder: "always" });
 	const chance = count("Percent", "chance", { min: 1, max: 100, placeholder: 100 }), lasts = field("For", "input#x-for", { placeholder: "until deleted" }), says = h("p.bad", { role: "status" });
 	let worth;
@@ -115,16 +131,23 @@ function faults(body) {
 	}
 	drawDoes();
 	const form = h("form", { "aria-label": "A fault", onsubmit: (event) => event.preventDefault(attempt(add)) }, h("div.fields", name, at, does, value, app, times, skip, chance, lasts), h("button", "Add"), says);
-	return shelf(body, "faults", (fault) => [h("span", `at ${fault.at}: ${pairs(fault.do).flat().filter((word) => word !== true).join(" ")}${fault.match?.topic ? ` of ${fault.match.topic}` : ""}${fault.times ? `, ${some(fault.times, "time")}` : ""}`), h("span.dim", `seen ${number(fault.seen)}, hit ${number(fault.hit)}`)],
+	return shelf(body, "faults", (fault) => [h("span", aboutFault(fault)), h("span.dim", `seen ${number(fault.seen)}, hit ${number(fault.hit)}`)],
 		h("div.row", { role: "group", "aria-label": "Ready to use" }, pairs(READY).map(([ready, parts]) => button(ready, () => pick(ready, parts)))), form);
 }
 
+function aboutFault({ at, do: does, match: { topic }, skip, times, probability, until }) {
+	const what = pairs(does).flat().filter((word) => word !== true).join(" ");
+	return joined(`at ${at}: ${what}${topic ? ` of ${topic}` : ""}`, skip && `after ${number(skip)}`, times && some(times, "time"),
+		probability < 1 && `${number(probability * 100)} %`, until && `until ${moment(until)}`);
+}
+
 function checkpoints(body) {
-	const name = field("Name", "input#k-name", { value: "ready" });
+	const name = field("Name", "input#k-name", { value: "ready", required: true });
+	const save = () => change("PUT", `/v1/checkpoints/${encodeURIComponent(name.control.value.trim())}`, {});
 	return shelf(body, "checkpoints", ({ at, name }, path) => [h("span.dim", `${day(at)} ${hms(at)}`), button("Restore", async () => {
 		await change("POST", `${path}/restore`, {});
-		toast(`Back at ${name}, ${hms(at)}`);
-	}, name)], name, button("Save", () => change("PUT", `/v1/checkpoints/${name.control.value}`, {})));
+		toast(`Back at ${name}, ${moment(at)}`);
+	}, name)], h("form", { "aria-label": "A checkpoint", onsubmit: (event) => event.preventDefault(attempt(save)) }, name, h("button", "Save")));
 }
 
 export const toggleRecording = () => attempt(async () => {
@@ -143,7 +166,7 @@ function token(body) {
 	input.oninput = async () => {
 		try {
 			const { valid, problems, ...rest } = await api("POST", "/v1/token-check", { token: input.control.value.trim() });
-			set(says, verdict(valid, `This relay ${valid ? "takes" : "does not take"} it.`), problems.map(warn), h("pre", JSON.stringify(rest, null, 1)));
+			set(says, verdict(valid, `This relay ${valid ? "takes" : "does not take"} it.`), problems.map(warn), pairs(rest)[0] && h("pre", JSON.stringify(rest, null, 1)));
 		} catch (error) {
 			set(says, error.message);
 		}
@@ -171,7 +194,7 @@ export function exportRun() {
 	const style = `<style>${[...document.styleSheets[0].cssRules].map(({ cssText }) => cssText).join("\n")} body{display:block;height:auto;margin:24px}</style></head>`;
 	doc.body.append(h("h1", title), h("p", `Policy ${page.overview.policy}. ${$("light").textContent}. Times are UTC.`),
 		h("div#lanes", drawLanes({ ...lanes, entries: all, width: 1360 })), $("legend").cloneNode(true),
-		h("table", h("tbody", all.toReversed().map((entry) => h("tr", [hms(entry.t), entry.life.uniqueId, entry.life.device, entry.life.topic, wordOf(entry), whyOf(entry)].map((text) => h("td", text)))))));
+		h("table", h("tbody", all.toReversed().map((entry) => h("tr", [moment(entry.t), entry.life.uniqueId, entry.life.device, entry.life.topic, wordOf(entry), whyOf(entry)].map((text) => h("td", text)))))));
 	download("push-relay.html", "<!doctype html>\n" + doc.documentElement.outerHTML.replace("</head>", () => style), "text/html");
 	toast("The run is saved as one HTML file");
 }

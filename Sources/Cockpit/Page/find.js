@@ -1,6 +1,6 @@
 // Finding: one field for pushes, phones, apps and texts of payloads; filters that stand in the address.
 
-import { $, STATES, addLife, addRefusal, addRequest, attempt, get, h, hms, joined, keep, known, nameOf, pairs, reconcile, requestsOf, set, shortId, shortTopic, some, stateOf } from "./kit.js";
+import { $, STATES, addLife, addRefusal, addRequest, attempt, breathe, entries, get, h, joined, keep, known, moment, nameOf, pairs, reconcile, requestsOf, set, shortId, shortTopic, some, stateOf } from "./kit.js";
 import { page, view } from "./cockpit.js";
 
 export const FILTERS = ["app", "kind", "state", "status", "text"];
@@ -18,7 +18,7 @@ export function passes({ life }) {
 export async function loadFiltered() {
 	const { app: topic, kind, state, status, text, phone: device } = view;
 	if (text) await loadText(text);
-	if (state === "refused" || status && status !== "200") for (const request of await requestsOf({ topic, device, status, limit: 200 })) addRequest(request);
+	if (state === "refused" || status && status !== "200") for (const request of await requestsOf({ topic, device, status, limit: 200 })) addRequest({ device, ...request });
 	else if (topic || kind || state) for (const life of (await get("/v1/notifications", { topic, kind, state: state === "received" ? "" : state, device, limit: 300 })).notifications.reverse()) addLife(life);
 }
 async function loadText(text) {
@@ -34,6 +34,28 @@ async function loadText(text) {
 }
 export function arrived() {
 	if (view.text) textTimer ??= setTimeout(() => ((textTimer = null), attempt(() => view.text && loadText(view.text))), 2000);
+}
+
+// The newest lives; it says from when on none is missing.
+export async function loadHistory(device) {
+	const { notifications, hasMore } = await get("/v1/notifications", { device, limit: 300 });
+	for (const life of notifications.toReversed()) {
+		await breathe();
+		addLife(life);
+	}
+	page.dirty("lanes", "table", "push");
+	return hasMore ? notifications.at(-1).steps[0].time : 0;
+}
+// Events that the stream left out: what happened is asked for again, and may be too much.
+let gap = { dropped: 0 };
+export function lost(dropped) {
+	gap.from ??= entries().at(-1)?.t ?? 0;
+	gap.dropped += dropped;
+}
+export async function fillGap() {
+	const { from, dropped } = gap;
+	gap = { dropped: 0 };
+	if (await loadHistory() > from) known.skipped += dropped;
 }
 
 // Refusals name no app; the requests that are kept do.
@@ -54,12 +76,13 @@ export async function loadNames(rows) {
 
 export function drawFilters() {
 	const own = (page.phone?.apps ?? []).map(({ topic }) => topic), topics = withChosen("app", [...own, ...known.topics.keys()]).sort().slice(0, 200);
-	fill("app", topics.map((topic) => [topic, shortTopic(topic)]));
+	const alike = Map.groupBy(topics, shortTopic);
+	fill("app", topics.map((topic) => [topic, alike.get(shortTopic(topic))[1] ? topic : shortTopic(topic)]));
 	fill("kind", [["visible", "visible"], ["silent", "silent"]]);
 	fill("state", pairs(STATES));
 	fill("status", withChosen("status", ["200", ...known.statuses]).map((status) => [status, status]));
 	$("clear").hidden = !isFiltered() && !view.zoom;
-	set("clear", view.zoom ? "Close the group" : view.text ? `Clear: with “${view.text}”` : "Clear filters");
+	set("clear", view.zoom ? "Close the group" : `Clear filters${view.text ? `, with “${view.text}”` : ""}`);
 }
 const withChosen = (name, values) => [...new Set([...values, view[name]])].filter(Boolean);
 function fill(name, choices) {
@@ -88,7 +111,7 @@ async function find(text) {
 	const add = (kind, name, about, go) => found.set(kind + JSON.stringify(go), { kind, name, about, go }), addPush = (life) => add("push", shortId(life.uniqueId), aboutLife(life), { push: life.uniqueId });
 	const addSent = (kind, request) => {
 		addRequest(request);
-		add(request.status > 299 ? "refused" : kind, alertOf(request), joined(shortId(request.uniqueId), hms(request.time), request.device && nameOf(request.device)), { push: request.uniqueId });
+		add(request.status > 299 ? "refused" : kind, alertOf(request), joined(shortId(request.uniqueId), moment(request.time), request.device && nameOf(request.device)), { push: request.uniqueId });
 	};
 	const lives = [...known.lives.values()].reverse();
 	if (/^#?[0-9a-f-]+$/.test(low)) lives.filter((life) => shortId(life.uniqueId) === `#${id}`

@@ -39,6 +39,8 @@ export function reconcile(parent, items, keyOf, make, update) {
 // Times are UTC, as in the relay's log. The end of an id counts in the relay's own ids.
 export const hms = (ms, seconds = true) => new Date(ms).toISOString().slice(11, seconds ? 19 : 16);
 export const day = (ms) => new Date(ms).toISOString().slice(0, 10);
+// A time, with its day where that is not the day of now.
+export const moment = (ms, seconds) => (day(ms) === known.today ? "" : `${day(ms)} `) + hms(ms, seconds);
 export const number = (value) => (value ?? 0).toLocaleString("en-US");
 export const some = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 // A length of time as one would say it: at most two units.
@@ -47,7 +49,8 @@ export function lengthOf(ms) {
 	const first = UNITS.findIndex(([, size]) => ms >= size || size === 1), [unit, size] = UNITS[first], [smaller, rest] = UNITS[first + 1] ?? [unit, size], whole = Math.floor(ms / size), more = Math.floor(ms % size / rest);
 	return `${whole} ${unit}${more && whole < 10 ? ` ${more} ${smaller}` : ""}`;
 }
-export const STAMP = /\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)(\.\d+)?Z/g;
+const STAMP = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
+export const withTimes = (text) => text.replace(STAMP, (stamp) => moment(Date.parse(stamp)));
 export const shortId = (id) => id && "#" + (id.split("-").pop().replace(/^0+/, "").slice(-6) || "0");
 export const joined = (...parts) => parts.filter(Boolean).join(", ");
 export const capital = (text) => text[0].toUpperCase() + text.slice(1);
@@ -68,6 +71,22 @@ export const api = async (...call) => JSON.parse((await (await request(...call))
 export const get = (path, query = {}) => api("GET", `${path}?${new URLSearchParams(pairs(query).filter(([, value]) => value))}`.replace(/\?$/, ""));
 // Requests as they were sent; none of a relay that keeps none.
 export const requestsOf = (query) => get("/v1/requests", query).then(({ requests }) => requests, () => []);
+// Work in small pieces: after four milliseconds others have their turn.
+let breath = 0;
+export async function breathe() {
+	if (performance.now() < breath + 4) return;
+	await new Promise((done) => setTimeout(done));
+	breath = performance.now();
+}
+// Draws, and who was there with the keyboard stays: on what has that name, else at that place from the end.
+export function keepFocus(parent, draw) {
+	const nodes = () => [...parent.querySelectorAll("button, a, select, input")], said = (node) => node.ariaLabel ?? node.textContent;
+	const before = nodes(), index = before.indexOf(document.activeElement);
+	draw();
+	if (index < 0 || parent.contains(document.activeElement)) return;
+	const after = nodes(), name = said(before[index]);
+	(after.find((node) => said(node) === name) ?? after.at(index - before.length) ?? after[0] ?? parent).focus();
+}
 let toastTimer;
 export function toast(text) {
 	$("toast").hidden = false;
@@ -110,7 +129,7 @@ export function whyOf({ mark, life, step: { limit, reason, until, carriedBy, car
 	if (mark === "change") return joined(policy, topic ?? (device ? "this phone" : "all phones"));
 	if (mark === "refused") return `${life.refusal.status} ${life.refusal.reason}: ${life.refusal.cause ?? life.refusal.message ?? ""}`;
 	if (fault) return `${fault}: ${reason}`;
-	if (mark === "held") return `${(limit ?? reason).replaceAll("-", " ")}, ${until ? `until ${hms(until)}` : "no time frees it"}`;
+	if (mark === "held") return `${(limit ?? reason).replaceAll("-", " ")}, ${until ? `until ${moment(until)}` : "no time frees it"}`;
 	if (carriedBy) return `with ${shortId(carriedBy)}${carrier ? `, ${carrier.kind}, ${shortTopic(carrier.topic)}` : ""}`;
 	if (word) return { condition: "the phone changed", answer: "with the phone's answer", room: "there was room" }[word] ?? `with a ${word}`;
 	if (replacedBy) return `by ${shortId(replacedBy)}`;

@@ -1,6 +1,6 @@
 // Pushes over time, a lane for each app, as SVG. Wide: time goes right, or the order where marks would pile up. Narrow: down.
 
-import { LEGEND, hms, h, known, lengthOf, nameOf, number, pairs, s, shortId, shortTopic, some, whyOf, wordOf } from "./kit.js";
+import { LEGEND, day, hms, h, known, lengthOf, moment, nameOf, number, pairs, s, shortId, shortTopic, some, whyOf, wordOf } from "./kit.js";
 
 const LEFT = 96, MOST_MARKS = 240, PITCH = 26;
 const RANK = Object.keys(LEGEND);
@@ -47,8 +47,8 @@ function labels(right) {
 
 function markGroup(items, x, y, push, ...kids) {
 	const entry = items.reduce((best, item) => (RANK.indexOf(item.mark) > RANK.indexOf(best.mark) ? item : best)), { life: { uniqueId, kind, topic, device }, mark, t } = entry;
-	const many = items[1] && `${number(items.length)} marks, ${hms(items[0].t)} to ${hms(items.at(-1).t)}: open`;
-	const about = many || `${hms(t)} ${uniqueId && `${kind} ${shortId(uniqueId)}, ${topic || "no app"}${device && `, ${nameOf(device)}`}: `}${wordOf(entry)}, ${whyOf(entry)}`;
+	const many = items[1] && `${number(items.length)} marks, ${moment(items[0].t)} to ${moment(items.at(-1).t)}: open`;
+	const about = many || `${moment(t)} ${uniqueId && `${kind} ${shortId(uniqueId)}, ${topic || "no app"}${device && `, ${nameOf(device)}`}: `}${wordOf(entry)}, ${whyOf(entry)}`;
 	return group(".mark", x, y, many ? opens(items[0].t, items.at(-1).t, many) : { "data-push": uniqueId || null }, s("title", about),
 		push && items.some((item) => item.life.uniqueId === push) && s("circle.ring", { r: 12 }), s("rect.hit", { x: -11, y: -20, width: 22, height: 32 }), shape(mark), ...kids);
 }
@@ -117,23 +117,27 @@ function axisByTime({ from, to, right, lanes, end }) {
 		} };
 }
 // By order: a column for each moment, in a lane one mark each; what held ones wait for stands behind.
-function axisByOrder({ inside, waits, right }) {
+function axisByOrder({ inside, waits, right, push }) {
 	let columns = [];
 	for (const entry of inside) {
 		const last = columns.at(-1), lane = laneOf(entry);
 		if (last?.t === entry.t && !last.lanes.has(lane)) last.lanes.set(lane, entry);
 		else columns.push({ t: entry.t, lanes: new Map([[lane, entry]]) });
 	}
-	const room = right - LEFT - 12, most = Math.max(4, Math.floor(room / PITCH) - waits.length * 3), earlier = columns.slice(0, -most), place = new Map();
-	columns = [...columns.slice(-most), ...waits.map((t) => ({ t }))];
+	const room = right - LEFT - 12, most = Math.max(4, Math.floor(room / PITCH) - waits.length * 3), last = columns.slice(-most), place = new Map();
+	// The chosen push is there, too, apart from the others.
+	const mine = push && columns.findLast(({ lanes }) => [...lanes.values()].some(({ life }) => life.uniqueId === push));
+	if (mine && !last.includes(mine)) last[0] = Object.assign(mine, { isApart: true });
+	const earlier = columns.filter((column) => !last.includes(column));
+	columns = [...last, ...waits.map((t) => ({ t }))];
 	const pitch = Math.min(60, room / (columns.length + waits.length * 2));
 	columns.forEach((column, index) => {
 		const wait = index - columns.length + waits.length;
 		column.x = LEFT + 6 + pitch * (index + .5 + (wait < 0 ? 0 : wait * 2 + 1.5));
 		for (const entry of column.lanes?.values() ?? []) place.set(entry, column.x);
 	});
-	const X = (t) => {
-		const index = columns.findLastIndex((column) => column.t <= t), column = columns[index];
+	const X = (t, isFirst) => {
+		const index = isFirst ? columns.findIndex((column) => column.t >= t) : columns.findLastIndex((column) => column.t <= t), column = columns[index];
 		return column ? (column.t === t ? column.x : (column.x + (columns[index + 1]?.x ?? column.x + pitch)) / 2) : LEFT;
 	};
 	return { X, columns, earlier, rowOf: (items) => items.filter((entry) => place.has(entry)).map((entry) => ({ x: place.get(entry), items: [entry] })) };
@@ -145,15 +149,18 @@ function drawWide(view) {
 	const { entries, at, end, held, nextOf, untilOf, rideOf, phone, push, width, busy, span, zoom, axis: wish } = view, { from, to } = windowOf(view);
 	const right = width - 14, inside = zoom || wish === "order" && !span ? entries : entries.filter(({ t }) => t >= from && t <= to), lanes = Map.groupBy(inside, laneOf);
 	const byTime = axisByTime({ from, to, right, lanes, end }), isOrder = !!inside[0] && (!!zoom || wish === "order" || !wish && !span && byTime.isTight);
-	const waits = [...new Set(held.flatMap((entry) => [untilOf(entry), rideOf(entry)]).filter((t) => t > end))].sort((a, b) => a - b).slice(0, phone ? 4 : 2);
-	const axis = isOrder ? axisByOrder({ inside, waits, right }) : byTime, { X } = axis, { put, block } = labels(width);
-	const [topics, more] = topicsOf(isOrder ? axis.columns.flatMap((column) => [...column.lanes?.values() ?? []]) : inside, phone, phone ? 12 : 7);
-	const back = s("g"), arcs = s("g"), marks = s("g"), rows = new Map(), places = new Map(), top = isOrder ? 32 : 20;
+	// What waits in a lane that is not shown needs no room.
+	const near = new Set(inside.slice(-Math.floor((right - LEFT) / PITCH)).map(topicOf));
+	const times = held.filter((entry) => phone || near.has(topicOf(entry))).flatMap((entry) => [untilOf(entry), rideOf(entry) < untilOf(entry) && rideOf(entry)]);
+	const waits = [...new Set(times)].filter((t) => t > end).sort((a, b) => a - b).slice(0, phone ? 4 : 2);
+	const axis = isOrder ? axisByOrder({ inside, waits, right, push }) : byTime, { X } = axis, { put, block } = labels(width);
+	const [topics, more] = topicsOf(isOrder ? axis.columns.flatMap(({ lanes }) => [...lanes?.values() ?? []]) : inside, phone, phone ? 12 : 7);
+	const back = s("g"), arcs = s("g"), marks = s("g"), rows = new Map(), places = new Map(), drawn = [], top = isOrder ? 32 : 20;
 	wasOrder = isOrder;
 	let y = top + (phone ? 46 : 6);
 	for (const topic of topics) {
 		const kinds = ["visible", "silent"].filter((kind) => kind === "silent" || lanes.has(topic + kind));
-		put(back, 8, y + 5 + kinds.length * 25, cut(shortTopic(topic), 12), ".n", "start");
+		if (put(back, 8, y + 5 + kinds.length * 25, cut(shortTopic(topic), 12), ".n", "start")) back.lastChild.append(s("title", topic));
 		for (const kind of kinds) {
 			rows.set(topic + kind, y += 27);
 			back.append(line("edge", LEFT, y, right, y));
@@ -166,12 +173,9 @@ function drawWide(view) {
 	if (!topics[0]) back.append(words(LEFT + 12, y + 26, at ? "Nothing had happened yet." : "Nothing to show."));
 	const bottom = Math.max(y + 6, 100);
 	isOrder ? orderTicks(back, axis, put, bottom) : timeTicks(back, { X, from, to, put, bottom });
-	if (phone) connection(back, view, X, top, put);
+	if (phone && !phone.missing) connection(back, view, X, top, put);
 	if (!zoom) back.append(s("rect.future", { x: X(end), y: top, width: Math.max(0, right - X(end)), height: bottom - top }));
-	if (!zoom && right - X(end) > 44) put(back, X(end) + 4, bottom - 6, "not yet", "", "start");
 	if (at) back.append(line("at", X(at), top, X(at), bottom));
-
-	const drawn = [];
 	for (const [lane, rowY] of rows) {
 		const items = lanes.get(lane) ?? [], row = axis.rowOf(items);
 		if (!isOrder && row.length > (busy ? 9 : MOST_MARKS / rows.size)) {
@@ -195,9 +199,10 @@ function drawWide(view) {
 		if (next || !(until > end)) continue;
 		const hasRoom = (t) => t > end && (!isOrder || waits.includes(t));
 		back.append(line("wait.ended", x, rowY, hasRoom(until) ? free - 8 : right, rowY));
-		if (hasRoom(until)) ghost(marks, put, { x: free, y: rowY, mark: "held", end, t: until, word: "may go", about: `${shortId(entry.life.uniqueId)}, if nothing takes it along before,` });
-		if (hasRoom(ride) && ride < until) ghost(marks, put, { x: X(ride), y: rowY, mark: "ride", end, t: ride, word: "or rides", about: `${shortId(entry.life.uniqueId)} goes along with the keep-alive at the latest and` });
+		if (hasRoom(until)) ghost(marks, put, { x: free, y: rowY, mark: "held", end, t: until, word: "may go", about: `${shortId(entry.life.uniqueId)} may go, if nothing takes it along before,` });
+		if (hasRoom(ride) && ride < until) ghost(marks, put, { x: X(ride), y: rowY, mark: "ride", end, t: ride, word: "or rides", about: `${shortId(entry.life.uniqueId)} goes along with the keep-alive, at the latest` });
 	}
+	if (!zoom && right - X(end) > 44) put(back, X(end) + 4, bottom - 6, "not yet", "", "start");
 	// Who is chosen has a name for certain; of the others the newest first.
 	const isMine = ({ items }) => items.some(({ life }) => life.uniqueId && life.uniqueId === push);
 	for (const { x, rowY, items } of drawn.sort((a, b) => isMine(b) - isMine(a) || b.items[0].t - a.items[0].t)) {
@@ -205,6 +210,13 @@ function drawWide(view) {
 		put(marks, x, rowY - 12, items[1] ? `×${items.length}` : shortId(items[0].life.uniqueId));
 		put(marks, x, rowY + 21, !items[1] && wordOf(items[0]));
 	}
+	drawArcs(arcs, places, { phone, right, put });
+	const about = `${isOrder ? "In their order, gaps named" : `${moment(from)} to ${moment(to)}`}: ${some(inside.length, "mark")} in ${some(topics.length, "lane")}`;
+	return picture(width, bottom, about, back, marks, arcs);
+}
+
+// From what rode along to what carried it.
+function drawArcs(arcs, places, { phone, right, put }) {
 	for (const [entry, [x, y1]] of [...places].sort(([a], [b]) => b.t - a.t)) {
 		const { carriedBy } = entry.step, target = carriedBy && places.get(carrierOf(entry));
 		if (!carriedBy || !(target || phone) || arcs.childElementCount > 60) continue;
@@ -213,14 +225,11 @@ function drawWide(view) {
 		arcs.append(drawn);
 		put(drawn, (x + x2) / 2 + bend * .8 + 6 * turn, (y1 + y2) / 2 + 4, `rode along with ${shortId(carriedBy)}`, ".arc-text", turn > 0 ? "start" : "end");
 	}
-	const about = `${isOrder ? "In their order, gaps named" : `${hms(from)} to ${hms(to)}`}: ${some(inside.length, "mark")} in ${some(topics.length, "lane")}`;
-	return picture(width, bottom, about, back, marks, arcs);
 }
-
 // What is still to come.
 function ghost(marks, put, { x, y, mark, end, t, word, about }) {
-	const text = `${word} ${hms(t, false)}`, wait = `in ${lengthOf(t - end)}`;
-	marks.append(group(".ghost", x, y, s("title", `${about} ${text}, ${wait}`), shape(mark)));
+	const text = `${word} ${moment(t, false)}`, wait = `in ${lengthOf(t - end)}`;
+	marks.append(group(".ghost", x, y, s("title", `${about} ${moment(t, false)}, ${wait}`), shape(mark)));
 	put(marks, x, y + 21, text);
 	put(marks, x, y - 12, wait);
 }
@@ -229,7 +238,7 @@ function timeTicks(back, { X, from, to, put, bottom }) {
 	const tick = TICKS.find((size) => (to - from) / size <= 9) ?? TICKS.at(-1);
 	for (let t = Math.ceil(from / tick) * tick; t <= to; t += tick) {
 		back.append(line("edge", X(t), 20, X(t), bottom));
-		put(back, X(t), 13, hms(t, tick < 60e3));
+		put(back, X(t), 13, t % 86400e3 ? hms(t, tick < 60e3) : day(t));
 	}
 }
 // The times of columns, and how long was nothing between them: the longest first, as many as have room.
@@ -239,9 +248,9 @@ function orderTicks(back, { columns, earlier }, put, bottom) {
 		put(more, 8, 13, `◂ ${number(earlier.length)} earlier`, ".n", "start");
 		back.append(more);
 	}
-	const gaps = columns.map(({ t, x, lanes }, index) => ({ t, x, lanes, gap: index ? t - columns[index - 1].t : Infinity, middle: (columns[index - 1]?.x + x) / 2 }));
-	for (const { t, x, gap, middle, lanes } of gaps.sort((a, b) => b.gap - a.gap)) {
-		if (put(back, x, 13, hms(t))) back.append(line("edge", x, 18, x, bottom));
+	const gaps = columns.map(({ t, x, lanes }, index) => ({ t, x, lanes, gap: index ? !columns[index - 1].isApart && t - columns[index - 1].t : Infinity, isNewDay: day(t) !== (index ? day(columns[index - 1].t) : known.today), middle: (columns[index - 1]?.x + x) / 2 }));
+	for (const { t, x, gap, isNewDay, middle, lanes } of gaps.sort((a, b) => b.gap - a.gap)) {
+		if (put(back, x, 13, isNewDay ? moment(t) : hms(t))) back.append(line("edge", x, 18, x, bottom));
 		if (middle && lanes && gap >= 1000) put(back, middle, 27, lengthOf(gap), ".gap");
 	}
 }
@@ -252,7 +261,8 @@ function connection(back, { links, phone, end }, X, top, put) {
 	if (past[0]) open = past.at(-1).what === "connected";
 	back.append(words(8, top + 26, "phone", ".n"));
 	for (const { what, time } of [{ what: "start", time: 0 }, ...past].toReversed()) {
-		const x = X(time);
+		// Of what was at one moment, what came before is not known: in doubt a phone was there.
+		const x = Math.min(x2, X(time, what === "connected"));
 		if (time) open = what === "connected";
 		back.append(line(open ? "conn" : "wait.ended", x, top + 22, x2, top + 22));
 		if (x2 - x > 80) put(back, x + 4, top + 40, open ? "connected" : "away", "", "start");

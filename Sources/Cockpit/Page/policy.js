@@ -1,6 +1,6 @@
 // The policy of silent pushes: of all, or of one phone; a named one, or with numbers of one's own.
 
-import { $, api, attempt, h, pairs, reconcile, set } from "./kit.js";
+import { $, api, attempt, get, h, pairs, reconcile, set } from "./kit.js";
 import { page, view } from "./cockpit.js";
 
 const OWN = "own";
@@ -10,18 +10,27 @@ export function drawPolicies() {
 	reconcile($("policy"), choices, ([value]) => value, ([value]) => h("option", { value }), (node, [, text]) => node.textContent === text || set(node, text));
 	$("policy").value = view.phone && own === common ? "" : isOwn ? "now" : current ?? "";
 }
-const change = (policy) => attempt(() => api(policy ? "PUT" : "DELETE", view.phone ? `/v1/devices/${view.phone}/policy` : "/v1/policy", policy ? { policy } : null).finally(page.refreshPhones));
-$("policy").onchange = ({ target: { value } }) => {
+const path = () => (view.phone ? `/v1/devices/${view.phone}/policy` : "/v1/policy");
+const change = (policy) => api(policy ? "PUT" : "DELETE", path(), policy ? { policy } : null).finally(page.refreshPhones);
+$("policy").onchange = ({ target: { value } }) => attempt(async () => {
 	if (value === "now") return;
 	if (value !== OWN) return change(value);
 	drawPolicies();
-	$("own-whose").textContent = view.phone ? "of this phone" : "of all phones";
+	const { phone } = page, inForce = view.phone ? { app: phone?.apps[0]?.budget, device: phone?.budget } : await get("/v1/policy");
+	for (const name of ["app", "device"]) fill(name, inForce[name] ?? {});
+	set("own-whose", view.phone ? "of this phone" : "of all phones");
+	set("own-wrong");
 	$("own-policy").showModal();
-};
+});
 // `count` at once, and as many come back in the time `per`; an empty count is no limit.
-$("own-policy").onclose = () => {
-	if ($("own-policy").returnValue !== "take") return;
-	$("own-policy").returnValue = "";
+function fill(name, { burst, every }) {
+	$(`own-${name}`).value = burst ?? "";
+	$(`own-${name}-per`).value = every?.replace(/\d+/g, (one) => one * burst) ?? "1h";
+}
+$("own-policy").onsubmit = (event) => {
+	if (event.submitter.value) return;
+	event.preventDefault();
 	const part = (name) => ($(`own-${name}`).value ? { count: Number($(`own-${name}`).value), per: $(`own-${name}-per`).value.trim() } : null);
-	change(Object.fromEntries(pairs({ app: part("app"), device: part("device") }).filter(([, limit]) => limit)));
+	const limits = pairs({ app: part("app"), device: part("device") }).filter(([, limit]) => limit);
+	change(Object.fromEntries(limits)).then(() => $("own-policy").close(), ({ message }) => set("own-wrong", message));
 };

@@ -1,6 +1,6 @@
 // One push: what became of it and what was sent, to copy and to send again.
 
-import { STAMP, addLife, addRequest, api, button, capital, get, h, hms, joined, known, lengthOf, nameOf, pairs, shortId, shortTopic, some, toast, whyOf, wordOf, $ } from "./kit.js";
+import { addLife, addRequest, api, button, capital, get, h, joined, known, moment, lengthOf, nameOf, pairs, partOf, shortId, some, toast, whyOf, withTimes, wordOf, $ } from "./kit.js";
 import { icon } from "./lanes.js";
 import { gauge } from "./phone.js";
 import { page, view } from "./cockpit.js";
@@ -19,7 +19,7 @@ export async function loadPush() {
 	const sent = life.request ?? await get(`/v1/requests/${path}`).catch(({ reason, message }) => ({ reason, message }));
 	if (view.push !== push) return;
 	if (sent.uniqueId) {
-		life = addRequest(sent) ?? { ...life, uniqueId: sent.uniqueId, request: sent };
+		life = addRequest(sent) ?? { ...life, uniqueId: sent.uniqueId, request: sent, ...(/\/broadcasts\//.test(sent.path) && { missing: BROADCAST }) };
 	} else life.notKept = sent.reason === "RequestsNotKept" ? "This relay does not keep what was sent: start it with --keep-requests 16."
 		: `Nothing is kept of what was sent${life.refusal ? ". A connection that has not proved who it is leaves this row only." : " any more."}`;
 	if ((life.uniqueId ?? push) !== push) return page.go({ push: life.uniqueId }, true);
@@ -27,17 +27,18 @@ export async function loadPush() {
 	page.dirty("push", "lanes", "table");
 }
 
+const BROADCAST = "A broadcast: it goes once to each subscriber of its channel, and has no steps.";
 const link = (push, words) => push && [" ", page.pushLink(push, words)];
 function stepRow(step, index, all) {
-	const text = step.fault ? [icon("fault"), `${step.fault}: ${step.reason}`] : step.text.replace(STAMP, "$1").replace(step.replacedBy, "newer").replace(`, with ${step.carriedBy}`, "");
-	return h("li", h("time", all[index - 1]?.time === step.time ? "" : hms(step.time)), h("span", text, link(step.carriedBy, "with "), link(step.replacedBy, "by ")));
+	const text = step.fault ? [icon("fault"), `${step.fault}: ${step.reason}`] : withTimes(step.text).replace(step.replacedBy, "newer").replace(`, with ${step.carriedBy}`, "");
+	return h("li", h("time", all[index - 1]?.time === step.time ? "" : moment(step.time)), h("span", text, link(step.carriedBy, "with "), link(step.replacedBy, "by ")));
 }
 // As of the moment that is looked at: what came later has not been said yet.
 function sentenceOf({ sentence, refusal, entries, steps }, seen) {
 	const last = entries.findLast(({ t }) => !view.at || t <= view.at), isPast = seen.length < steps.length;
 	if (refusal) return `${refusal.status} ${refusal.reason}: ${refusal.cause ?? refusal.message}`;
 	if (!seen[0]) return "Not received yet at that moment.";
-	return (!isPast && sentence || (last ? `${wordOf(last)}, ${whyOf(last)}` : seen.at(-1).text)).replace(STAMP, "$1");
+	return withTimes(!isPast && sentence || (last ? `${wordOf(last)}, ${whyOf(last)}` : seen.at(-1).text));
 }
 export function drawPush() {
 	const { kind, uniqueId, id, topic, token, device, steps, refusal, missing, traceparent, request, notKept, waits } = shown ?? {};
@@ -50,8 +51,8 @@ export function drawPush() {
 		waits && !view.at && (waits.app || waits.device) && h("p.waits", waits.app && gauge(waits.app, "app"), waits.device && gauge(waits.device, "phone")),
 		seen[0] && !refusal && h("ol", seen.slice(-60).map(stepRow)),
 		...requestPart(request, notKept), h("h3", "Whose"), h("dl", rowsOf(rows)),
-		h("div.row", h("span.dim", "Copy as"), pairs(copies).map(([name, make]) => (name === "curl" || !refusal) && button(name, () => copy(name, make)))),
-		h("div.row", request && button("Resend", resend), answer?.to === uniqueId && h("span#resent", { role: "status" }, answer.words)),
+		h("div.row", h("span.dim", "Copy as"), pairs(copies).map(([name, make]) => make(shown) && button(name, () => copy(name, make(shown))))),
+		h("div.row", request?.token && button("Resend", resend), answer?.to === uniqueId && h("span#resent", { role: "status" }, answer.words)),
 		answer?.copied && h("pre#copied", { tabindex: 0, role: "region", "aria-label": "What was copied" }, answer.copied)];
 }
 const rowsOf = (rows) => pairs(rows).map(([name, value]) => value && [h("dt", name), h("dd", value)]);
@@ -73,7 +74,7 @@ function requestPart(request, notKept) {
 }
 
 async function copy(name, make) {
-	answer = { copied: await make(shown) };
+	answer = { copied: await make() };
 	page.dirty("push");
 	await navigator.clipboard.writeText(answer.copied).then(() => toast(`${name} copied`), () => setTimeout(() => $("copied") && getSelection().selectAllChildren($("copied")), 200));
 }
@@ -83,22 +84,21 @@ async function resend() {
 	page.dirty("push");
 }
 
-// One push as something to paste.
+// One push as something to paste. What would not work as pasted is not offered.
 
 export const PAYLOADS = { silent: { aps: { "content-available": 1 } }, visible: { aps: { alert: "Dinner?" } } };
 export const HEADERS = { silent: { "apns-push-type": "background", "apns-priority": "5" }, visible: { "apns-push-type": "alert", "apns-priority": "10" } };
-const curl = (path, body) => `curl -s ${location.origin}${path} \\\n  -H "authorization: bearer $(cat .pushrelay/admin.token)" \\\n  -H 'content-type: application/json' \\\n  -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`;
-function sentAs({ kind, request }) {
-	const headers = request && Object.fromEntries(request.headers.filter(({ name }) => !/^(:|apns-id$|authorization$)/.test(name)).map(({ name, value }) => [name, value]));
-	return request ? { headers, payload: request.payload } : { headers: HEADERS[kind], payload: PAYLOADS[kind] };
-}
 const copies = {
-	Link: ({ uniqueId }) => `${location.origin}/#push=${uniqueId}`,
-	curl: async (life) => (life.request && (await get(`/v1/requests/${encodeURIComponent(life.uniqueId)}`)).curl) || curl("/v1/push", { to: life.token, ...sentAs(life) }),
-	"Wait call": ({ uniqueId }) => curl("/v1/wait", { expect: { what: "delivered", push: uniqueId }, ...(page.isVirtual && { within: "1h", advance: true }), timeout: "10s" }),
-	Scenario(life) {
-		const app = shortTopic(life.topic), { step, via } = life.entries.at(-1)?.step ?? { step: "received" }, { headers, payload } = sentAs(life);
-		return JSON.stringify({ title: `Push ${shortId(life.uniqueId)}`, length: "3h", phones: [{ name: "phone", apps: [{ name: app }] }],
-			events: [{ at: "5m", push: { name: "one", to: `phone/${app}`, type: headers["apns-push-type"], payload } }], expect: [{ expect: { what: step, push: "one", why: via } }] }, null, 2);
-	},
+	Link: ({ uniqueId }) => () => `${location.origin}/#push=${uniqueId}`,
+	curl: ({ request, uniqueId }) => request && (async () => (await get(`/v1/requests/${encodeURIComponent(uniqueId)}`)).curl),
+	Scenario: ({ request, steps, topic }) => request?.payload && steps?.[1] && !partOf(topic) && (() => scenario(request, topic)),
 };
+// The same push to a phone that is there, with full budgets.
+function scenario({ headers, payload, time, uniqueId }, topic) {
+	const of = (name) => headers.find((header) => header.name === `apns-${name}`)?.value, expiration = of("expiration");
+	const push = { name: "one", to: `phone/${topic}`, type: of("push-type"), priority: Number(of("priority")) || undefined, payload,
+		collapse: of("collapse-id"), expires: expiration && `${Math.max(0, expiration - Math.floor(time / 1000))}s` };
+	return JSON.stringify({ title: `Push ${shortId(uniqueId)}`, length: "3h",
+		phones: [{ name: "phone", apps: [{ name: topic }] }], events: [{ at: "5m", push }],
+		expect: [{ expect: { what: "delivered", push: "one" } }] }, null, 2);
+}
