@@ -192,8 +192,7 @@ extension LoopSet {
   func restore(from journal: any DurableJournal, logger: Logger) async throws -> Int {
     try await NIOThreadPool.singleton.runIfActive { [self] in
       var router = RestoringRouter(table, shardCount: count)
-      // One batch of a shard may be processed while the next is read.
-      let permits = (0..<count).map { _ in DispatchSemaphore(value: 1) }
+      let permits = makePermits()
       var restored = 0
       var isConfirmed = false
       try journal.replay(
@@ -220,7 +219,7 @@ extension LoopSet {
   /// The owners of devices' own tokens are not confirmed: the devices may be on another node.
   func restore(into table: PartitionTable, _ replay: ((RestoredRecord) -> Void) -> Void) {
     var router = RestoringRouter(table, shardCount: count)
-    let permits = (0..<count).map { _ in DispatchSemaphore(value: 1) }
+    let permits = makePermits()
     replay { record in
       if let (shard, batch) = router.add(record) { hand(batch, to: shard, permits[shard]) }
     }
@@ -237,12 +236,19 @@ extension LoopSet {
   private func handRest(_ router: inout RestoringRouter, _ permits: [DispatchSemaphore]) {
     for (shard, batch) in router.popRest().enumerated() { hand(batch, to: shard, permits[shard]) }
     for permit in permits {
-      permit.wait()
-      permit.signal()
+      for _ in 0..<Self.batchesAtOnce { permit.wait() }
+      for _ in 0..<Self.batchesAtOnce { permit.signal() }
     }
   }
 
-  /// Waits until the shard has the batch before.
+  /// Batches of a shard that may wait for it while the next is read.
+  private static let batchesAtOnce = 8
+
+  private func makePermits() -> [DispatchSemaphore] {
+    (0..<count).map { _ in DispatchSemaphore(value: Self.batchesAtOnce) }
+  }
+
+  /// Waits until the shard has room for the batch.
   private func hand(_ batch: [RestoredRecord], to shard: Int, _ permit: DispatchSemaphore) {
     guard !batch.isEmpty else { return }
     permit.wait()
@@ -256,7 +262,6 @@ extension LoopSet {
 /// Routes a record to the shard with the partition of its routing key. The number of shards may
 /// have changed since it was written.
 struct RestoringRouter {
-  /// Some 50 kB: neither the allocator nor the kernel is asked for each.
   private static let batchCount = 512
 
   private let table: PartitionTable
