@@ -46,6 +46,7 @@ package actor ClusterDirector {
   private var moving: Task<Void, Never>?
   private var lastMove = 0
   private var seen = EngineBucket.Seen()
+  private var identity: UInt64
   private var settings = SharedSettings()
   /// Of the last channel's place that a look has found.
   private var channelRevision: UInt64 = 0
@@ -75,6 +76,7 @@ package actor ClusterDirector {
     self.onNotice = onNotice
     membership = Membership(length: journal.configuration.lease)
     lastLease = journal.port.lease.number
+    identity = journal.identity
     report = NodeReport(number: journal.port.number, loopCount: UInt16(clamping: loopCount))
     let (stream, wake) = AsyncStream.makeStream(
       of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -209,10 +211,8 @@ package actor ClusterDirector {
     if lease.number != lastLease { onNotice(.lapsed) }
     lastLease = lease.number
     guard let look = await journal.bucket.look(channelsAfter: channelRevision) else { return }
-    if let found = EngineBucket.identity(in: look.keys), found != journal.identity {
-      return await give(
-        up: .engineRefuses(
-          reason: "the cluster's journal was made anew while this node was away; start it again"))
+    if let found = EngineBucket.identity(in: look.keys), found != identity {
+      guard await isStillOurs(found) else { return }
     }
     seen.add(look.keys)
     let sight = seen.sight
@@ -260,6 +260,20 @@ package actor ClusterDirector {
     port.form.written = max(port.form.written, form)
     let next = membership.nextForm(after: port.form.written, at: ClusterJournal.clock)
     if let next, await journal.isLeaseHeld { await journal.bucket.raiseForm(to: next) }
+  }
+
+  /// Looks whether stream and bucket were made anew, or a server has only lost the key. False
+  /// without an answer: the next look asks again.
+  private func isStillOurs(_ found: UInt64) async -> Bool {
+    guard let stream = try? await EngineStream.existing(journal.client) else { return false }
+    guard stream.created == journal.stream.created else {
+      await give(
+        up: .engineRefuses(
+          reason: "the cluster's journal was made anew while this node was away; start it again"))
+      return false
+    }
+    identity = found
+    return true
   }
 
   private func give(up strangeness: StoreError) async {

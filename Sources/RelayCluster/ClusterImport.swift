@@ -101,6 +101,8 @@ package struct ClusterImport {
   }
 
   private func share(_ commons: JournalCommons) async throws(StoreError) {
+    // The first node's number is then none that it has to look for in the stripes.
+    _ = try await bucket.nextRun()
     if let budgets = commons.budgets {
       try await bucket.set(.budgets, to: SharedBudgets(budgets: budgets, changedAt: now()))
     }

@@ -148,7 +148,9 @@ extension ClusterJournal {
     while true {
       let starts = try await bucket.nextRun()
       let number = number(ofStart: starts)
-      guard starts > UInt64(UInt16.max) else { return number }
+      // A bucket that was made anew has forgotten whose numbers are in the stripes.
+      let isAnew = starts == 1 ? try await EngineStream.contents(client).messages > 0 : false
+      guard isAnew || starts > UInt64(UInt16.max) else { return number }
       if used == nil {
         used = Set(try await bucket.nodes().map(\.report.number))
         // An unreadable stripe does not count: this node cannot claim it.
@@ -158,7 +160,11 @@ extension ClusterJournal {
           used?.formUnion(found.sequences.map { UInt16(truncatingIfNeeded: $0 >> regionBits) })
         }
       }
-      if used?.contains(number) == false { return number }
+      if isAnew, let highest = used?.max() {
+        try await bucket.change(.runs) { (last: UInt64?) in max(last ?? 0, UInt64(highest)) }
+      } else if used?.contains(number) == false {
+        return number
+      }
     }
   }
 

@@ -20,6 +20,8 @@ struct EngineStream: Sendable {
   let maximumBytes: Int?
   /// Of the version that made it. Nodes have raised it since if the bucket says so.
   let form: UInt8
+  /// When stream and bucket were made, in the engine's words: made anew they have other times.
+  let created: [String?]
 
   /// One stripe's share of it: a full stream does not even take a snapshot that would make it
   /// smaller.
@@ -36,12 +38,11 @@ struct EngineStream: Sendable {
         partitionsKey: "\(partitions)", stripesKey: "\(stripes)",
         formKey: "\(ClusterForm.number(of: ClusterForm.newest, first: StripeMessage.firstForm))",
       ])
-    let found = try checked(try await streamMade(wanted, client))
+    let found = try await streamMade(wanted, client)
     let leases = StreamConfiguration(
-      name: bucket, subjects: ["$KV.pushrelay.>"], numReplicas: found.replicas,
+      name: bucket, subjects: ["$KV.pushrelay.>"], numReplicas: found.config?.numReplicas ?? 1,
       maxMsgsPerSubject: 1, allowRollupHdrs: true)
-    _ = try await streamMade(leases, client)
-    return found
+    return try checked(found, try await streamMade(leases, client))
   }
 
   /// False before the first relay, and where somebody has deleted it.
@@ -51,11 +52,14 @@ struct EngineStream: Sendable {
 
   static func existing(_ client: EngineClient) async throws(StoreError) -> EngineStream? {
     try await checkVersion(client)
-    guard let found = try await info(name, client).config else { return nil }
-    return try checked(found)
+    let answer = try await info(name, client)
+    return answer.config == nil ? nil : try checked(answer, try await info(bucket, client))
   }
 
-  private static func checked(_ found: StreamConfiguration) throws(StoreError) -> EngineStream {
+  private static func checked(
+    _ answer: EngineReply, _ bucket: EngineReply
+  ) throws(StoreError) -> EngineStream {
+    guard let found = answer.config else { throw refused(name, answer, "no configuration") }
     guard let partitions = found.metadata?[partitionsKey].flatMap({ Int($0) }),
       let stripes = found.metadata?[stripesKey].flatMap({ Int($0) }),
       PartitionTable.counts.contains(partitions), Limits.stripes.contains(stripes)
@@ -76,7 +80,8 @@ struct EngineStream: Sendable {
     }
     return EngineStream(
       partitionCount: partitions, stripeCount: stripes, replicas: found.numReplicas,
-      maximumBytes: found.maxBytes > 0 ? found.maxBytes : nil, form: form)
+      maximumBytes: found.maxBytes > 0 ? found.maxBytes : nil, form: form,
+      created: [answer.created, bucket.created])
   }
 
   private static let partitionsKey = "pushrelay.partitions"
@@ -95,16 +100,16 @@ struct EngineStream: Sendable {
     }
   }
 
-  /// Returns the existing configuration; makes the stream when there is none.
+  /// Tells of the stream; makes it when there is none.
   private static func streamMade(
     _ wanted: StreamConfiguration, _ client: EngineClient
-  ) async throws(StoreError) -> StreamConfiguration {
+  ) async throws(StoreError) -> EngineReply {
     var answer = try await info(wanted.name, client)
     if answer.error?.code == 404 {
       answer = try await ask("$JS.API.STREAM.CREATE.\(wanted.name)", client, wanted)
     }
-    guard let found = answer.config else { throw refused(wanted.name, answer, "no configuration") }
-    return found
+    guard answer.config != nil else { throw refused(wanted.name, answer, "no configuration") }
+    return answer
   }
 
   private static func refused(
@@ -211,6 +216,7 @@ private struct EngineReply: Decodable {
 
   var api: API?
   var config: StreamConfiguration?
+  var created: String?
   var state: State?
   var success: Bool?
   var error: Problem?

@@ -271,6 +271,31 @@ import Testing
     }
   }
 
+  /// A bucket that was deleted under running nodes: once a node that starts has made it again they
+  /// end, instead of a cluster each, with the same numbers.
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func aBucketMadeAnewEndsThoseOfTheOld() async throws {
+    let scratch = try Scratch()
+    let server = try await NATSServer(in: scratch.path)
+    try await server.run { _ in
+      let (_, log) = try await ClusterRelay.run("a", state: scratch.path + "/a", on: server) {
+        first in
+        let token = try await Phone(on: first.relay).register()
+        #expect(try await first.push(token, "x").status == 200)
+        let deletion = ["\(server.port)", "$JS.API.STREAM.DELETE.KV_pushrelay", ""]
+        _ = try await Program.run("python3", [Program.client("nats.py")] + deletion)
+          .checked("nats.py")
+        _ = try await ClusterRelay.run("b", state: scratch.path + "/b", on: server) { second in
+          #expect(try await first.relay.endsSoon())
+          while try await second.push(token, "x").status != 200 {
+            try await Task.sleep(for: .milliseconds(100))
+          }
+        }
+      }
+      #expect(log.contains("journal was made anew while this node was away"), "\(log)")
+    }
+  }
+
   /// A refused import makes no stream, whose replicas and stripes would be anybody's.
   @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
   func aRefusedImportMakesNothing() async throws {
