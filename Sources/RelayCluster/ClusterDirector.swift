@@ -212,7 +212,14 @@ package actor ClusterDirector {
     lastLease = lease.number
     guard let look = await journal.bucket.look(channelsAfter: channelRevision) else { return }
     if let found = EngineBucket.identity(in: look.keys), found != identity {
-      guard await isStillOurs(found) else { return }
+      // Without an answer the next look asks again.
+      guard let isAnew = await journal.isMadeAnew else { return }
+      guard !isAnew else {
+        return await give(
+          up: .engineRefuses(
+            reason: "the cluster's journal was made anew while this node was away; start it again"))
+      }
+      identity = found
     }
     seen.add(look.keys)
     let sight = seen.sight
@@ -260,20 +267,6 @@ package actor ClusterDirector {
     port.form.written = max(port.form.written, form)
     let next = membership.nextForm(after: port.form.written, at: ClusterJournal.clock)
     if let next, await journal.isLeaseHeld { await journal.bucket.raiseForm(to: next) }
-  }
-
-  /// Looks whether stream and bucket were made anew, or a server has only lost the key. False
-  /// without an answer: the next look asks again.
-  private func isStillOurs(_ found: UInt64) async -> Bool {
-    guard let stream = try? await EngineStream.existing(journal.client) else { return false }
-    guard stream.created == journal.stream.created else {
-      await give(
-        up: .engineRefuses(
-          reason: "the cluster's journal was made anew while this node was away; start it again"))
-      return false
-    }
-    identity = found
-    return true
   }
 
   private func give(up strangeness: StoreError) async {

@@ -148,7 +148,7 @@ extension ClusterJournal {
     while true {
       let starts = try await bucket.nextRun()
       let number = number(ofStart: starts)
-      // A bucket that was made anew has forgotten whose numbers are in the stripes.
+      // The stripes have numbers of earlier runs that a new bucket does not know.
       let isAnew = starts == 1 ? try await EngineStream.contents(client).messages > 0 : false
       guard isAnew || starts > UInt64(UInt16.max) else { return number }
       if used == nil {
@@ -201,6 +201,15 @@ extension ClusterJournal {
     try await EngineClient.patiently(
       "it does not take this node's key", tries: 250, pause: .milliseconds(20)
     ) { await isLeaseHeld ? () : nil }
+  }
+
+  /// True if stream or bucket are others than those that this node has joined, false if a server
+  /// has only lost their identity; nil without an answer.
+  var isMadeAnew: Bool? {
+    get async {
+      let found = try? await EngineStream.existing(client)
+      return found.map { $0.created != stream.created }
+    }
   }
 
   /// True until other nodes may claim this node's stripes.

@@ -20,7 +20,7 @@ struct EngineStream: Sendable {
   let maximumBytes: Int?
   /// Of the version that made it. Nodes have raised it since if the bucket says so.
   let form: UInt8
-  /// When stream and bucket were made, in the engine's words: made anew they have other times.
+  /// Times, in the engine's words, at which stream and bucket began: new ones have others.
   let created: [String?]
 
   /// One stripe's share of it: a full stream does not even take a snapshot that would make it
