@@ -50,6 +50,8 @@ class Relay:
         # Which devices were there when a state was saved: a return ends the others.
         self._saved: dict[str, set[str]] = {}
         self._policy: Policy | None = None
+        # Whether a fault, a saved state or the clock's rate may be left, which is to be asked then.
+        self._is_steered = False
 
     @classmethod
     def join(
@@ -101,18 +103,19 @@ class Relay:
             _ignoring("UnknownDevice", self.call, "DELETE", f"/v1/devices/{device}")
 
     def begin_again(self, beginning: str) -> None:
-        """Takes a relay of one's own back to a state that was saved, however the present came about:
-        with the admin API's own words, too. No fault is left, no other saved state, and a virtual
-        clock stands."""
-        for fault in self.call("GET", "/v1/faults")["faults"]:
-            _ignoring("UnknownFault", self.call, "DELETE", _fault(fault["name"]))
+        """Takes a relay of one's own back to a state that was saved, also from what `call` has done.
+        No fault is left, no other saved state, and a virtual clock stands."""
+        if self._is_steered:
+            for fault in self.call("GET", "/v1/faults")["faults"]:
+                _ignoring("UnknownFault", self.call, "DELETE", _fault(fault["name"]))
+            for saved in self.call("GET", "/v1/checkpoints")["checkpoints"]:
+                if saved["name"] != beginning:
+                    self.drop(saved["name"])
+            if self.call("GET", "/v1/clock").get("rate"):
+                self.call("PATCH", "/v1/clock", {"rate": 0})
         self._faults.clear()
-        for saved in self.call("GET", "/v1/checkpoints")["checkpoints"]:
-            if saved["name"] != beginning:
-                self.drop(saved["name"])
-        if self.call("GET", "/v1/clock").get("rate"):
-            self.call("PATCH", "/v1/clock", {"rate": 0})
         self.restore(beginning)
+        self._is_steered = False
 
     def __enter__(self) -> Relay:
         if hasattr(self, "_admin"):
@@ -185,6 +188,7 @@ class Relay:
     def call(self, method: str, path: str, body: object = None) -> Any:
         """Asks the admin API; docs/ADMIN.md lists its routes."""
         __tracebackhide__ = True
+        self._is_steered |= method in ("PUT", "PATCH")
         try:
             return self._admin.call(method, path, body)
         except RelayError as problem:
