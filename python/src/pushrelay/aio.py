@@ -135,11 +135,6 @@ class _Begun:
         self._fault = await self._beginning
         return self._fault
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         if self._fault:
             await asyncio.to_thread(self._fault.end)

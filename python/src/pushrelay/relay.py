@@ -316,9 +316,9 @@ class Relay:
         200; RelayError without an answer.
         """
         __tracebackhide__ = True
-        if str(expiration).startswith("+"):
-            now = int(self.call("GET", "/v1/clock")["now"]) // 1000
-            expiration = now + int(str(expiration)[1:])
+        # The executable says what is wrong with any other text.
+        if (text := str(expiration)).startswith("+") and text[1:].isdecimal():
+            expiration = int(self.call("GET", "/v1/clock")["now"]) // 1000 + int(text[1:])
         command = [self._executable, "send", "-", "--json", "--state", str(self._state)]
         if phone.topic.endswith(_ACTIVITIES):
             push_type = push_type or "liveactivity"
