@@ -23,7 +23,7 @@ import mock_server  # noqa: E402
 
 BROWSER = os.environ.get("RELAY_TEST_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 GIVEN = os.environ.get("RELAY_TEST_PAGE_URL")
-MOST_BYTES = 111_000
+MOST_BYTES = 111_500
 
 WATCH = """
 window.watched = { violations: [], streams: 0 };
@@ -398,6 +398,27 @@ class PageTests(unittest.TestCase):
         page = self.open(url + next(iter(relay.lives)))
         expect(page.locator("#push")).to_contain_text("does not keep what was sent")
         self.assertEqual(page.get_by_role("button", name="Resend").count(), 0)
+
+    def test_what_a_phone_says_and_what_was_sent_may_be_of_any_form(self):
+        self.needs_mock()
+        server = self.a_mock(phones=10, empty=True)
+        relay, anna = server.relay, server.relay.active[0]
+        app = next(iter(anna.apps.values()))
+        forms = [{"loc-key": "k", "loc-args": "abc"}, {"title-loc-key": "t", "title-loc-args": {"a": 1}, "body": "b"},
+                 {"loc-key": "k", "loc-args": [{"toString": 1}, None]}, {"subtitle": "only this"}]
+        with relay.lock:
+            for alert in forms:
+                relay.push(anna, app, "visible", {"apns-push-type": "alert"}, {"aps": {"alert": alert}})
+            said = anna.phone.view
+            rogue = {"onmouseover": "alert(1)", "ONCLICK": "alert(1)", "id": "toast", "style": "position:fixed"}
+            runs = {"lastRun": {"began": 1, "cause": rogue, "outcome": rogue}}
+            anna.phone.view = lambda *of: (state := said(*of)) | {"apps": [each | runs for each in state["apps"]]}
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev&phone={anna.id}")
+        expect(page.locator(".screen")).to_contain_text("only this")
+        expect(page.locator("#push")).to_contain_text('"onmouseover":"alert(1)"')
+        self.assertEqual(page.locator("[onmouseover], [onclick], [style*=fixed]").count(), 0)
+        self.assertEqual(page.locator("#toast").count(), 1)
+        self.assertEqual(self.problems, [])
 
     def test_only_what_works_is_offered_to_copy(self):
         self.needs_mock()

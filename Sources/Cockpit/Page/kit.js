@@ -7,7 +7,7 @@ export const $ = (id) => document.getElementById(id);
 const maker = (space) => (what, ...rest) => {
 	const [tag, ...marks] = what.split(/(?=[.#])/), node = document.createElementNS(space, tag);
 	let value;
-	for (const mark of marks) mark[0] === "#" ? (node.id = mark.slice(1)) : node.classList.add(mark.slice(1));
+	for (const mark of marks) mark[0] === "#" ? (node.id = mark.slice(1)) : node.classList.add(...(mark.match(/[\w-]+/g) ?? []));
 	for (const item of rest.flat(3)) {
 		if (item == null || item === false) continue;
 		if (item.constructor !== Object) node.append(item);
@@ -20,6 +20,9 @@ const maker = (space) => (what, ...rest) => {
 	if (value !== undefined) node.value = value;
 	return node;
 };
+// What a phone says of itself is data: an object where a text is expected is shown, and is no attributes.
+const plain = Object.assign(Object.create(null), { toString() { return JSON.stringify(this); } });
+export const data = (value) => JSON.parse(JSON.stringify(value), (key, part) => (part?.constructor === Object ? Object.assign(Object.create(plain), part) : part));
 export const h = maker("http://www.w3.org/1999/xhtml"), s = maker("http://www.w3.org/2000/svg");
 export const set = (where, ...kids) => (where.at ? $(where) : where).replaceChildren(...h("i", kids).childNodes);
 

@@ -1,6 +1,6 @@
 // One phone: its lock screen, apps, budgets, and what one can do to it. As of then, when one looks back.
 
-import { addRequest, api, attempt, button, day, entries, get, h, hms, joined, keep, known, moment, nameOf, number, pairs, partOf, requestsOf, shortTopic, some, toast } from "./kit.js";
+import { addRequest, api, attempt, button, data, day, entries, get, h, hms, joined, keep, known, moment, nameOf, number, pairs, partOf, requestsOf, shortTopic, some, toast } from "./kit.js";
 import { page, view } from "./cockpit.js";
 
 let own, past, said, refusal, asking;
@@ -19,7 +19,7 @@ export async function loadOwn(again) {
 	const found = await get(`/v1/devices/${phone}/phone`).catch(({ message }) => ({ message }));
 	asking = null;
 	if (view.phone !== phone) return;
-	own = found.apps ? found : null;
+	own = [found.apps, found.banners].every(Array.isArray) ? data(found) : null;
 	if (own && !known.names.get(phone)) keep(known.names, phone, own.phone, 2000);
 	refusal = found.message && `It cannot be told what to do: ${found.message}`;
 	page.dirty("push", "lanes", "table");
@@ -106,10 +106,10 @@ function orders({ lock, network, charging, lowPower, processor }) {
 const textOf = (...values) => values.find((value) => typeof value === "string");
 // What a phone reads in an alert; without a text it shows no banner.
 function bannerOf(alert) {
-	const parts = [textOf(alert?.title, alert?.["title-loc-key"]), textOf(alert?.body, alert?.["loc-key"])];
+	const parts = [textOf(alert?.title, alert?.["title-loc-key"]), textOf(alert?.subtitle, alert?.["subtitle-loc-key"]), textOf(alert?.body, alert?.["loc-key"])];
 	return textOf(alert) ?? parts.filter((part) => part != null).join(": ");
 }
-const args = (list) => (list?.[0] ? ` (${list.join(", ")})` : "");
+const args = (list) => (Array.isArray(list) && list[0] != null ? ` (${data(list).join(", ")})` : "");
 // A text, or of a localized one the key that the app would look up.
 function texts(alert) {
 	if (typeof alert !== "object") return { body: alert };
