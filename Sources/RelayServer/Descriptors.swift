@@ -10,7 +10,7 @@ import SystemPackage
 /// trying without end, and that is logged once.
 package final class Descriptors: Sendable {
   private let logger: Logger
-  private let isShortage = Atomic(false)
+  private let areShort = Atomic(false)
 
   init(_ logger: Logger) { self.logger = logger }
 
@@ -28,8 +28,6 @@ package final class Descriptors: Sendable {
       try listener.pipeline.syncOperations.addHandler(AcceptPause(self), position: .first)
     }.get()
   }
-
-  var areShort: Bool { isShortage.load(ordering: .relaxed) }
 
   func areLeft() -> Bool {
     do {
@@ -49,7 +47,7 @@ package final class Descriptors: Sendable {
     case .noBufferSpace, .noMemory: limit = "memory of the kernel"
     default: return false
     }
-    if !isShortage.exchange(true, ordering: .relaxed) {
+    if !areShort.exchange(true, ordering: .relaxed) {
       logger.error(
         "no file or socket can be opened: connections wait until some end, or raise the limit",
         metadata: ["limit": "\(limit)", "error": "\(error)"])
@@ -58,8 +56,8 @@ package final class Descriptors: Sendable {
   }
 
   fileprivate func accepted() {
-    guard areShort else { return }
-    isShortage.store(false, ordering: .relaxed)
+    guard areShort.load(ordering: .relaxed) else { return }
+    areShort.store(false, ordering: .relaxed)
     logger.notice("connections are accepted again")
   }
 }

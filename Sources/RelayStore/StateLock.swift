@@ -20,9 +20,7 @@ package final class FileLock: Sendable {
   private let file: Mutex<FileDescriptor?>
 
   /// Locks the file, creates it if needed, readable only by its owner, and writes `text` into it.
-  ///
-  /// - Parameter waits: until its holder, who has it for a moment only, is done.
-  package init(_ path: String, saying text: String, waits: Bool = false) throws(Refusal) {
+  package init(_ path: String, saying text: String) throws(Refusal) {
     let file: FileDescriptor
     do {
       file = try FileDescriptor.open(
@@ -31,7 +29,7 @@ package final class FileLock: Sendable {
       throw .unusable(error)
     }
     self.file = Mutex(file)
-    guard flock(file.rawValue, waits ? LOCK_EX : LOCK_EX | LOCK_NB) == 0 else {
+    guard flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 else {
       let said = FileManager.default.contents(atPath: path) ?? Data()
       throw .held(by: String(decoding: said, as: UTF8.self))
     }
