@@ -5,8 +5,9 @@
 # In each round, one after the other: a relay with the local journal; one whose journal is on one
 # nats-server; then one, two and three relays whose journal is on three, which answer when a
 # majority has synced. The second and the third of these join and leave for that. All are given the
-# same load, h2load with its connections spread evenly over the relays, so that of a cluster's n
-# relays (n-1)/n of the pushes come to another one than has the phone. Phones are away.
+# same load, eight connections of a hundred open requests spread evenly over the relays, so that of
+# a cluster's n relays (n-1)/n of the pushes come to another one than has the phone. Phones are away.
+# No two payloads are the same (pushrelay load): one that is the one before is a byte in a stripe.
 #
 # Once with everything on the same two cores, once with the relays on one and engines and load on
 # the other. Processor time is that of the relays, and of relays and engines; never the load's.
@@ -17,8 +18,8 @@ declare -A relays_of=([local]=local [single]=single [one]=a [two]="a b" [three]=
 declare -A engines_of=([local]="" [single]=0 [one]="1 2 3" [two]="1 2 3" [three]="1 2 3")
 declare -A names_of=([local]="local journal" [single]="1 relay, 1 engine"
   [one]="1 relay, 3 engines" [two]="2 relays, 3 engines" [three]="3 relays, 3 engines")
-# By rows and places.
-declare -A engine_costs=() refused=() answered=() engine=()
+# By rows and places. Round 0 tells how many pushes the wanted time takes.
+declare -A engine_costs=() refused=() answered=() engine=() wanted_pushes=()
 nats="" places=(together apart) routes=""
 
 measure_cluster() {
@@ -30,7 +31,7 @@ measure_cluster() {
   start_relay local --store sqlite
   start_relay single --store jetstream --nats "${engine[0]}" --node single
   start_node start_relay a
-  for ((round = 1; round <= rounds; round++)); do
+  for ((round = 0; round <= rounds; round++)); do
     for row in "${rows[@]}"; do
       gather "$row"
       for place in "${places[@]}"; do measure_row "$row" "$place" "$round"; done
@@ -115,41 +116,56 @@ ticks_of() {
 
 # measure_row ROW PLACE ROUND
 measure_row() {
-  local key=$1.$2 round=$3 relays engines index jobs=() before=() after=() good=0 bad=0
+  local key=$1.$2 round=$3 relays engines index jobs=() before=() after=() good=0 bad=0 rate=0
+  local pushes=${wanted_pushes[$1.$2]:-40000}
   read -ra relays <<<"${relays_of[$1]}"
   read -ra engines <<<"${engines_of[$1]}"
   ((${#cores[@]} < 2)) || arrange "$2" "${relays[*]}" "${engines[*]}"
   before=("$(ticks_of "" "${relays[@]}")" "$(ticks_of engine- "${engines[@]}")")
   for index in "${!relays[@]}"; do
-    shoot "${relays[index]}" --duration="$seconds" \
-      --clients=$(((8 + ${#relays[@]} - 1 - index) / ${#relays[@]})) &
+    push_all "${relays[index]}" $(((8 + ${#relays[@]} - 1 - index) / ${#relays[@]})) \
+      $((pushes / ${#relays[@]})) &
     jobs+=($!)
   done
   for index in "${!jobs[@]}"; do wait "${jobs[index]}" || exit 1; done
   after=("$(ticks_of "" "${relays[@]}")" "$(ticks_of engine- "${engines[@]}")")
-  for index in "${!relays[@]}"; do count_answers "$work/h2load.${relays[index]}"; done
-  say "round $round: ${names_of[$1]}, $2: $((good / seconds)) requests/s, $bad not answered 200"
-  rates["$key"]+="$(per "$good" "$seconds") "
+  for index in "${!relays[@]}"; do count_answers "$work/load.${relays[index]}"; done
+  wanted_pushes[$key]=$((rate * seconds))
+  ((round > 0)) || return 0
+  say "round $round: ${names_of[$1]}, $2: $rate requests/s, $bad not answered 200"
+  rates["$key"]+="$rate "
   refused[$key]=$((${refused[$key]:-0} + bad))
   answered[$key]=$((${answered[$key]:-0} + good + bad))
   costs["$key"]+="$(per "$good" $((after[0] - before[0])) "$hertz") "
   engine_costs[$key]+="$(per "$good" $((after[0] - before[0] + after[1] - before[1])) "$hertz") "
 }
 
-# count_answers FILE: adds what h2load counted to $good and $bad.
+# push_all RELAY CONNECTIONS PUSHES: as fast as they are answered. The phones are those of the first
+# relay of a row, wherever the pushes go.
+push_all() {
+  local state=$work/$1
+  [[ $1 != [bc] ]] || state=$work/a
+  "${load_core[@]}" "$relay" load --away --state "$state" --devices "$devices" \
+    --provider "${base[$1]#*://}" --insecure --topic "$topic" --providers "$2" --open 100 \
+    --bytes "$(wc -c <"$payload")" --rate 1000000 --seconds "$(per "$3" 1000000)" \
+    --json "${plaintext[@]}" >"$work/load.$1" 2>"$work/load.log" ||
+    fail "load on $1: $(tail -n 1 "$work/load.log")"
+}
+
+# count_answers FILE: adds what was answered 200, or not, a second, to $good, $bad, $rate.
 count_answers() {
-  local line
-  line=$(grep '^status codes' "$1")
-  [[ $line =~ ^status\ codes:\ ([0-9]+)\ 2xx,\ ([0-9]+)\ 3xx,\ ([0-9]+)\ 4xx,\ ([0-9]+)\ 5xx ]] ||
-    fail "h2load counted no answers: $(tail -n 1 "$1")"
-  good=$((good + BASH_REMATCH[1]))
-  bad=$((bad + BASH_REMATCH[2] + BASH_REMATCH[3] + BASH_REMATCH[4]))
+  local counts
+  read -ra counts < <(python3 -c 'import json, sys
+report = json.load(open(sys.argv[1]))
+good = report["answers"].pop("200", 0)
+print(good, sum(report["answers"].values()), int(report["pushesPerSecond"]))' "$1")
+  good=$((good + counts[0])) bad=$((bad + counts[1])) rate=$((rate + counts[2]))
 }
 
 report_cluster() {
   local place row key format='%-22s %11s %9s %9s %9s %14s %9s %14s %9s  %s\n' failure
-  printf '\n%s, POST of %s bytes to %s devices that are away, h2load %s, %s x %s s\n' \
-    "$scheme" "$(wc -c <"$payload")" "$devices" "${load[*]}" "$rounds" "$seconds"
+  printf '\n%s, POST of %s bytes to %s devices that are away, 800 open, %s x %s s\n' \
+    "$scheme" "$(wc -c <"$payload")" "$devices" "$rounds" "$seconds"
   printf '%s, %s, %s\n' "$(processor)" "$(uname -sr)" "$("$nats" --version)"
   for place in "${places[@]}"; do
     case $place in

@@ -60,7 +60,6 @@ package struct PushDraft {
     if let topic { add(.apnsTopic, topic) }
     try head.checkRequestLine()
     let known = try head.checkFields(defaultTopic: nil)
-    guard payload.count <= head.payloadLimitBytes else { throw .payloadTooLarge }
     return try head.notification(
       topic: known, body: payload, uniqueID: uniqueID, isStrict: isStrict, at: now,
       warnings: &warnings)

@@ -46,8 +46,7 @@ extension NotificationLife {
     case .discarded(.repeated(let id)): return "Sent again by its provider; the first is \(id)."
     case .discarded(let reason): return "Ended without delivery: \(reason.name)."
     case .delivered:
-      let seconds = Double((last.at - life.steps[0].at).milliseconds) / 1000
-      let delivered = "Delivered \(seconds) s after it was accepted"
+      let delivered = "Delivered \((last.at - life.steps[0].at).text) after it was accepted"
       if case .outcome(.notShown(let reason))? = life.steps.last?.step {
         return "\(delivered); the phone, not the relay, did not show it: \(reason.inOneLine)."
       }

@@ -22,13 +22,12 @@ struct OwnPages: RouterMiddleware {
     next: (Request, AdminContext) async throws -> Response
   ) async throws -> Response {
     let host = request.head.authority ?? ""
-    // A target's own name is what is asked for (RFC 9112 section 3.2.2).
-    let asked = request.uri.host ?? host
-    // A second line may say another.
-    guard isOurs(host), isOurs(asked), request.headers[.init("Host")!] == nil else {
+    // A second line may say another. A target's own name counts for nothing: no page can have a
+    // browser send one.
+    guard isOurs(host), request.headers[.init("Host")!] == nil else {
       throw Refusal(
         403, "HostNotAllowed",
-        "this listener is not called \(asked): name it in adminHosts if it is meant to be")
+        "this listener is not called \(host): name it in adminHosts if it is meant to be")
     }
     if let origin = request.headers[.init("Origin")!] {
       let scheme = ["http://", "https://"].first { origin.hasPrefix($0) }

@@ -331,7 +331,8 @@ extension Phone {
   private mutating func end(_ id: ActivityID, _ index: Int, leavesAt: Instant?) {
     guard let activity = apps[index].live[id] else { return }
     if activity.state != .ended {
-      let latest = now + limits.activityStay
+      // By itself it ends when its time is over, though the phone may learn of that later.
+      let latest = min(now, activity.startedAt + limits.activityTime) + limits.activityStay
       let leaves = max(now, min(leavesAt ?? latest, latest))
       apps[index].live[id]?.state = .ended
       apps[index].live[id]?.leavesAt = leaves

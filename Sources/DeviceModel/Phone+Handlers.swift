@@ -3,7 +3,7 @@ import Primitives
 /// Who takes a push that is not for the app itself: by push type, and Wallet (docs/PROTOCOL.md,
 /// "Pushes for others than the app").
 package enum PushHandler: String, CaseIterable, Hashable, Codable, Sendable {
-  case widgets, complication, fileprovider, location, pushtotalk, wallet
+  case widgets, complication, fileprovider, location, voip, pushtotalk, wallet
 
   package func words(_ subject: String?) -> String {
     switch self {
@@ -11,6 +11,7 @@ package enum PushHandler: String, CaseIterable, Hashable, Codable, Sendable {
     case .complication: "the app brings its complication up to date"
     case .fileprovider: "the File Provider is asked for changes in \(subject ?? "")"
     case .location: "the location extension is asked where the phone is"
+    case .voip: "the app reports a call"
     case .pushtotalk: subject.map { "\($0) speaks" } ?? "nobody speaks, the app leaves the channel"
     case .wallet: "Wallet asks the pass's web service what has changed"
     }
@@ -26,7 +27,7 @@ extension Phone {
       case .fileprovider: push.subject == nil ? .nothingNamed : nil
       case .location:
         apps[push.app.number].definition.modes.contains(.location) ? nil : .locationModeMissing
-      case .complication, .pushtotalk: launchRefusal(push.owner ?? push.app)
+      case .complication, .voip, .pushtotalk: launchRefusal(push.owner ?? push.app)
       case .wallet: nil
       }
     guard refusal == nil, let (limit, place) = limit(of: handler, push.app) else { return refusal }
@@ -47,7 +48,7 @@ extension Phone {
     case .widgets: (daily(limits.widgetPushes), app.number)
     case .complication: (daily(limits.complicationPushes), app.number)
     case .location: (daily(limits.locationPushes), -1)
-    case .fileprovider, .pushtotalk, .wallet: nil
+    case .fileprovider, .voip, .pushtotalk, .wallet: nil
     }
   }
 
@@ -66,7 +67,7 @@ extension Phone {
       report(push.id, .noData)
       // The token lives as long as the channel.
       uninstall(push.app.number)
-    case .complication, .pushtotalk:
+    case .complication, .voip, .pushtotalk:
       let call = RemotePush(id: push.id, app: push.owner ?? push.app)
       if !startCallback(call.app.number, .push(call)) {
         report(push.id, .failed)

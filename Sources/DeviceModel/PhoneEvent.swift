@@ -98,6 +98,8 @@ package struct RemotePush: Hashable, Codable, Sendable {
   package var subject: String?
   /// The app of the handler's bundle identifier; nil if it is not installed.
   package var owner: AppID?
+  /// The relay took it for visible, whatever of it a phone can show.
+  package var isVisible: Bool?
 
   package init(
     id: PushID, app: AppID, alert: String? = nil, badge: Int? = nil, hasSound: Bool = false,
@@ -122,7 +124,9 @@ package struct RemotePush: Hashable, Codable, Sendable {
   func hasExpired(at now: Instant) -> Bool { expiresAt.map { $0 <= now } ?? false }
 
   /// The user would not notice it (WWDC 2013 session 204).
-  package var isSilent: Bool { wakesApp && alert == nil && badge == nil && !hasSound }
+  package var isSilent: Bool {
+    wakesApp && isVisible != true && alert == nil && badge == nil && !hasSound
+  }
 
   /// Must not wake the phone. Pushes for widgets are delivered opportunistically (WidgetKit,
   /// "Updating widgets with WidgetKit push notifications").

@@ -27,7 +27,8 @@ public struct Payload: Hashable, Sendable, ExpressibleByStringLiteral {
     } else {
       badge = nil
     }
-    hasSound = scan?.keys.contains(.sound) ?? false
+    // Of a Live Activity's it is inside the alert.
+    hasSound = scan?.keys.contains(.sound) ?? false || aps?["alert"]?["sound"] != nil
     wakesApp = scan?.contentAvailable == .one
   }
 
@@ -44,13 +45,17 @@ public struct Payload: Hashable, Sendable, ExpressibleByStringLiteral {
   /// Only `content-available`.
   public static let silent = Payload(json: #"{"aps":{"content-available":1}}"#)
 
-  /// The banner's text: the alert, or title and body; for a localized one the key.
+  /// The banner's text: the alert, or title, subtitle and body; for a localized one the key, which
+  /// a Live Activity has in an object of its own (Apple, "Generating a remote notification";
+  /// ActivityKit, "Starting and updating Live Activities with ActivityKit push notifications").
   private static func alertText(_ alert: JSONTree) -> String? {
     switch alert.value {
     case .text(let text): return text.isEmpty ? nil : text
     case .object:
-      let parts = [["title", "title-loc-key"], ["body", "loc-key"]].compactMap { keys in
-        keys.lazy.compactMap { alert[$0]?.text }.first
+      let parts = [
+        ["title", "title-loc-key"], ["subtitle", "subtitle-loc-key"], ["body", "loc-key"],
+      ].compactMap { keys in
+        keys.lazy.compactMap { alert[$0]?.text ?? alert[$0]?["loc-key"]?.text }.first
       }
       return parts.isEmpty ? nil : parts.joined(separator: ": ")
     case .list, .number, .flag, .null: return nil

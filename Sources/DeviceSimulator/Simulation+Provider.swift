@@ -68,7 +68,6 @@ extension Simulation {
     }
     try head.checkRequestLine()
     let checked = try head.checkFields(defaultTopic: nil)
-    guard payload.bytes.count <= head.payloadLimitBytes else { throw .payloadTooLarge }
     var warnings = CaseSet<PayloadWarning>()
     return try head.notification(
       topic: checked, body: payload.bytes, uniqueID: uniqueID(index), isStrict: false,

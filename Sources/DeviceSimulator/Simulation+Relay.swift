@@ -255,6 +255,7 @@ extension Simulation {
       acceptedAt: Instant(milliseconds: entry.acceptedAt ?? start + entry.postedAt))
     remote.expiresAt = entry.expiresAt.map { Instant(milliseconds: $0) }
     remote.priority = Int(entry.priority.rawValue)
+    remote.isVisible = entry.notificationClass == .visible
     guard let handler else { return remote }
     remote.handler = handler
     remote.subject = handler.subject(of: entry.payload)
@@ -346,7 +347,7 @@ extension PushHandler {
       return nil
     case .fileprovider: return root?["container-identifier"]?.text
     case .pushtotalk: return root?["activeSpeaker"]?.text
-    case .complication, .location, .wallet: return nil
+    case .complication, .location, .voip, .wallet: return nil
     }
   }
 }

@@ -65,8 +65,9 @@ struct FrameReader {
 
   /// Bytes of the current frame still to pass.
   private var left: Int
-  /// The passing frame is RST_STREAM: later frames are judged once its stream is closed.
-  private var isReset = false
+  /// The passing frame ends its step: later ones are judged once a stream is reset, and SETTINGS
+  /// may cost too much.
+  private var endsStep = false
   /// An incomplete frame, or incomplete frames of a header block.
   private var held: [UInt8] = []
   /// Frames that bring no request further.
@@ -84,8 +85,8 @@ struct FrameReader {
         let step = min(left, input.count - offset)
         offset += step
         left -= step
-        guard left == 0, isReset else { continue }
-        isReset = false
+        guard left == 0, endsStep else { continue }
+        endsStep = false
         break
       }
       let rest = UnsafeRawBufferPointer(rebasing: input[offset...])
@@ -93,8 +94,7 @@ struct FrameReader {
       if case .other(let length) = piece {
         offset += Self.headBytes
         left = length
-        countIfIdle(rest, length)
-        isReset = Self.type(rest) == NGHTTP2_RST_STREAM.rawValue
+        enter(rest, length, streams.count)
         continue
       }
       guard offset == 0 else { break }
@@ -143,8 +143,7 @@ struct FrameReader {
         input = UnsafeRawBufferPointer(rebasing: input[step...])
       case .other(let length):
         left = Self.headBytes + length - held.count
-        held.withUnsafeBytes { countIfIdle($0, length) }
-        isReset = held[3] == UInt8(NGHTTP2_RST_STREAM.rawValue)
+        held.withUnsafeBytes { enter($0, length, streams.count) }
         return .passHeld
       case .headers: return .headersHeld
       case .broken(let failure): return .broken(failure)
@@ -152,17 +151,21 @@ struct FrameReader {
     }
   }
 
+  /// Counts a frame that brings no request further; another window for all `streams` costs as many.
   @inline(__always)
-  private mutating func countIfIdle(_ frame: UnsafeRawBufferPointer, _ length: Int) {
+  private mutating func enter(_ frame: UnsafeRawBufferPointer, _ length: Int, _ streams: Int) {
+    let type = Self.type(frame)
+    let isSettings = type == NGHTTP2_SETTINGS.rawValue
+    endsStep = isSettings || type == NGHTTP2_RST_STREAM.rawValue
     let isUseful =
-      Self.type(frame) == NGHTTP2_DATA.rawValue
+      type == NGHTTP2_DATA.rawValue
       && (length >= HTTP2Configuration.smallestUsefulBytes
         || Self.flags(frame) & NGHTTP2_FLAG_END_STREAM.rawValue != 0)
-    if !isUseful { idleCount &+= 1 }
+    if !isUseful { idleCount &+= isSettings ? 1 + streams / 64 : 1 }
   }
 
-  /// How many frames since the last call brought no request further: all but header blocks, and
-  /// DATA with bytes or an end.
+  /// How much since the last call brought no request further: all but header blocks, and DATA with
+  /// bytes or an end.
   mutating func resetIdleCount() -> Int {
     defer { idleCount = 0 }
     return idleCount

@@ -87,6 +87,8 @@ package final class HTTP2Session {
       return feed(rest)
     }
     while state.pointee.turn.headerBlocks > 0, let step = state.pointee.nextStep(&rest) {
+      state.pointee.charge(state.pointee.frames.resetIdleCount())
+      guard state.pointee.failure == nil else { return 0 }
       var result = 0
       switch step {
       case .pass(let bytes): result = feed(bytes)
@@ -386,6 +388,9 @@ extension HTTP2Session {
       .headersSubmitted, .resetByUs,
     ])
   }
+
+  /// Bytes of all streams not sent yet.
+  package var queuedBytes: Int { state.pointee.outgoing.usedBytes }
 
   /// Bytes of a stream not sent yet, for back-pressure.
   package func queuedBytes(of id: StreamID) -> Int {

@@ -14,7 +14,7 @@ extension String {
 
   /// C0, DEL and C1 controls (ECMA-48), line and paragraph separators, and what embeds or overrides
   /// the direction (UAX 9).
-  private static func isActive(_ scalar: Unicode.Scalar) -> Bool {
+  package static func isActive(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0..<0x20, 0x7F...0x9F, 0x2028...0x202E, 0x2066...0x2069: true
     default: false

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import RelayStore
 import TLS
 
 /// The certificate files of a state directory: `ca.pem`, `ca.key`, `server.pem`, `server.key`.
@@ -61,7 +62,8 @@ package struct CertificateFiles: Sendable, Equatable {
   ///   that has ended; the error says which and what to do.
   @discardableResult
   package func ensure(names: [String], now: Int64) throws(CredentialFileError) -> [Action] {
-    try CredentialFiles.makePrivateDirectory(directory)
+    let lock = try lock()
+    defer { lock?.release() }
     guard let present = try presentServer() else {
       let (authority, actions) = try ensureAuthority(now: now)
       let hadCertificate = CredentialFiles.exists(serverCertificate)
@@ -89,11 +91,19 @@ package struct CertificateFiles: Sendable, Equatable {
 
   /// The authority of these files; makes one if there is none.
   package func authority(now: Int64) throws(CredentialFileError) -> DevelopmentAuthority {
-    try CredentialFiles.makePrivateDirectory(directory)
+    let lock = try lock()
+    defer { lock?.release() }
     return try ensureAuthority(now: now).authority
   }
 
   // MARK: Details
+
+  /// Two programs that find no files must not make two authorities. nil where nothing can be
+  /// written: then nothing can be made either.
+  private func lock() throws(CredentialFileError) -> FileLock? {
+    try CredentialFiles.makePrivateDirectory(directory)
+    return try? FileLock(directory + "/certificates.lock", saying: "", waits: true)
+  }
 
   /// The server's certificate if both files exist and fit; `nil` if there is no certificate.
   private func presentServer() throws(CredentialFileError) -> Certificate? {

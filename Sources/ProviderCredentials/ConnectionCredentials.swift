@@ -4,7 +4,7 @@ package import RelayCore
 /// UNIX milliseconds.
 ///
 /// ```
-/// unbound --first good token--> teamKey(team)            a team key signed it
+/// unbound --first good token--> teamKey(team, service)   a team key signed it
 ///                           `-> topicKey(team, key)      a topic-specific key signed it
 /// certificate                                            from the TLS handshake, for good
 /// open                                                   `auth: none`
@@ -23,8 +23,8 @@ package struct ConnectionCredentials: Sendable {
     /// A client certificate: tokens are ignored (Apple, "Establishing a certificate-based
     /// connection to APNs").
     case certificate(ProviderCertificate)
-    /// Any team key of this team.
-    case teamKey(teamID: String)
+    /// Any team key of this team that is not for another service than the first one.
+    case teamKey(teamID: String, environment: ProviderEnvironment?)
     /// This topic-specific key and the one related to it.
     case topicKey(teamID: String, keyID: String, relatedKeyID: String?)
     /// The relay runs without authentication.
@@ -211,12 +211,15 @@ package struct ConnectionCredentials: Sendable {
     switch binding {
     case .unbound:
       return key.topics == nil
-        ? .teamKey(teamID: key.entry.teamID)
+        ? .teamKey(teamID: key.entry.teamID, environment: key.entry.environment)
         : .topicKey(
           teamID: key.entry.teamID, keyID: key.entry.keyID, relatedKeyID: key.entry.relatedKeyID)
-    case .teamKey(let teamID):
+    case .teamKey(let teamID, let environment):
       guard key.entry.teamID == teamID else { throw .otherTeamOnConnection }
       guard key.topics == nil else { throw .unrelatedKeyOnConnection }
+      if let environment, let other = key.entry.environment, other != environment {
+        throw .keyOfOtherEnvironment
+      }
     case .topicKey(let teamID, let keyID, let relatedKeyID):
       guard key.entry.teamID == teamID else { throw .otherTeamOnConnection }
       guard key.topics != nil, key.isRelated(toKeyID: keyID, relatedKeyID: relatedKeyID) else {

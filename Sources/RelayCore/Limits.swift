@@ -119,7 +119,8 @@ package enum Limits {
   /// APNs").
   package static let unauthenticatedStreams: UInt32 = 1
   package static let providerStreams: UInt32 = 1000
-  /// Pending `ProviderQuery`s of one connection; beyond: `ServiceUnavailable`.
+  /// Pending `ProviderQuery`s of one connection, and what its phones ask about themselves in one
+  /// turn; beyond: `ServiceUnavailable`.
   package static let questionsPerConnection = 16
   /// Pending requests on a provider connection without valid credentials, from clients that have
   /// not read our SETTINGS; beyond, those that fail their checks are refused unanswered.

@@ -33,7 +33,8 @@ package struct ProviderRequestHead: Sendable {
 
   private var method = Method.other
   private var path = Path.bad
-  private var seen = CaseSet<FieldName>()
+  /// The fields so far.
+  package private(set) var seen = CaseSet<FieldName>()
   private var hasDuplicates = false
   private var apnsID = Field<UniqueID>.absent
   private var expiration = Field<Int64>.absent
@@ -69,15 +70,11 @@ package struct ProviderRequestHead: Sendable {
     mutating get { if case .given(let id) = apnsID { id } else { nil } }
   }
 
-  /// In bytes.
-  package var payloadLimitBytes: Int {
-    mutating get {
-      if case .given(let type) = pushType { return type.payloadLimitBytes }
-      // Without the header, as before it existed, a VoIP app's topic tells.
-      guard case .given(let topic) = topic else { return Limits.payloadBytes }
-      let isVoIP = PushType.voip.fits(topic: topic.bytes.span)
-      return isVoIP ? PushType.voip.payloadLimitBytes : Limits.payloadBytes
-    }
+  private mutating func payloadLimitBytes(for topic: Topic) -> Int {
+    if case .given(let type) = pushType { return type.payloadLimitBytes }
+    // Without the header, as before it existed, a VoIP app's topic tells.
+    let isVoIP = PushType.voip.fits(topic: topic.bytes.span)
+    return isVoIP ? PushType.voip.payloadLimitBytes : Limits.payloadBytes
   }
 
   /// nil if the request is a push.
@@ -161,27 +158,27 @@ package struct ProviderRequestHead: Sendable {
     if case .bad = priority { throw .badPriority }
     if case .bad = collapseID { throw .badCollapseID }
     if case .bad = pushType { throw .invalidPushType }
+    let chosen: Topic?
     switch topic {
     case .bad: throw .badTopic
-    case .absent:
-      guard let defaultTopic = defaultTopic() else { throw .missingTopic }
-      return defaultTopic
-    case .given(let topic):
-      if case .given(let type) = pushType, !type.fits(topic: topic.bytes.span) { throw .badTopic }
-      return topic
+    case .absent: chosen = defaultTopic()
+    case .given(let topic): chosen = topic
     }
+    guard let chosen else { throw .missingTopic }
+    if case .given(let type) = pushType, !type.fits(topic: chosen.bytes.span) { throw .badTopic }
+    return chosen
   }
 
   /// Checks body and device token, and makes the notification.
   ///
   /// - Parameters:
-  ///   - body: at most `payloadLimitBytes`; the caller refuses longer ones.
   ///   - isStrict: refuses a silent push of priority 10 and a missing push type (docs/PROTOCOL.md,
   ///     "Where Apple's text is silent").
   package mutating func notification(
     topic: Topic, body: consuming [UInt8], uniqueID: UniqueID, isStrict: Bool, at now: Instant,
     warnings: inout CaseSet<PayloadWarning>
   ) throws(Rejection) -> Notification {
+    guard body.count <= payloadLimitBytes(for: topic) else { throw .payloadTooLarge }
     let scan: PayloadScan
     do {
       scan = try scanPayload(body.span)

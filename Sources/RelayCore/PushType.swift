@@ -82,16 +82,16 @@ package enum PushType: UInt8, CaseIterable, Sendable {
 
   /// The type of a push without the header (docs/PROTOCOL.md, "Where Apple's text is silent").
   ///
-  /// First the content: only asking for a background update means `background`, whatever the bundle
-  /// ID ends in. Then the topic's suffix, as before the header existed; then a lone `mdm` key;
-  /// otherwise `alert`.
+  /// First the topic's suffix, as before the header existed: it is the kind of token that the app
+  /// has, whatever the payload asks for. Then the content: only asking for a background update is
+  /// `background`; a lone `mdm` key; otherwise `alert`.
   package static func inferred(from scan: PayloadScan, topic: Span<UInt8>) -> PushType {
-    if scan.contentAvailable == .one, !scan.hasVisibleKeys { return .background }
     // The last component tells the suffixes apart; an ordinary bundle ID has none of them.
     var start = topic.count
     while start > 0, topic[start - 1] != UInt8(ascii: ".") { start -= 1 }
     let component = PackedName(topic, start..<topic.count)
     if let type = lastComponents.find(component), type.fits(topic: topic) { return type }
+    if scan.contentAvailable == .one, !scan.hasVisibleKeys { return .background }
     return scan.hasMDM && scan.aps == .absent ? .mdm : .alert
   }
 

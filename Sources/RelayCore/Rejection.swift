@@ -74,7 +74,10 @@ package enum Rejection: UInt8, CaseIterable, Error, Sendable {
       Row(400, "BadExpirationDate", "apns-expiration is not a whole number of seconds", .fix)
     case .badMessageID:
       Row(400, "BadMessageId", "apns-id is not a UUID in the form 8-4-4-4-12", .fix)
-    case .badPriority: Row(400, "BadPriority", "apns-priority is not 10, 5 or 1", .fix)
+    case .badPriority:
+      Row(
+        400, "BadPriority", "apns-priority is not 10, 5 or 1, or 10 of a silent push (strict)", .fix
+      )
     case .badTopic:
       Row(400, "BadTopic", "apns-topic is malformed or has the wrong suffix for its type", .fix)
     case .deviceTokenNotForTopic:
@@ -84,7 +87,9 @@ package enum Rejection: UInt8, CaseIterable, Error, Sendable {
     case .idleTimeout:
       Row(400, "IdleTimeout", "the request was not completed in time", .newConnection)
     case .invalidPushType:
-      Row(400, "InvalidPushType", "apns-push-type is not one of the known types", .fix)
+      Row(
+        400, "InvalidPushType", "apns-push-type is not one of the known types, or none (strict)",
+        .fix)
     case .missingDeviceToken:
       Row(400, "MissingDeviceToken", "the path ends before the device token", .fix)
     case .missingTopic:

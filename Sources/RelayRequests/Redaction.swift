@@ -14,21 +14,25 @@ package struct Redaction: Sendable {
     guard let tree = try? JSONTree.read(payload) else {
       return Array("[\(payload.count) bytes]".utf8)
     }
-    guard paths.contains(where: { $0.find(in: tree) != nil }) else { return payload }
     var bytes: [UInt8] = []
-    write(tree, paths.map { $0.names[...] }, to: &bytes)
-    return bytes
+    return write(tree, paths.map { $0.names[...] }, to: &bytes) ? bytes : payload
   }
 
+  /// Returns false if it has none of the places. Of members with the same name each counts.
+  ///
   /// - Parameter wanted: the rest of the paths that lead into this value.
-  private func write(_ tree: JSONTree, _ wanted: [ArraySlice<String>], to bytes: inout [UInt8]) {
+  private func write(
+    _ tree: JSONTree, _ wanted: [ArraySlice<String>], to bytes: inout [UInt8]
+  ) -> Bool {
     if wanted.contains(where: \.isEmpty) {
       bytes += JSONTree(text: tree.kindAndLength).source
-      return
+      return true
     }
+    var isChanged = false
     func writePart(_ name: String, _ part: JSONTree) {
       let rest = wanted.filter { $0.first == name }.map { $0.dropFirst() }
-      if rest.isEmpty { bytes += part.source } else { write(part, rest, to: &bytes) }
+      guard !rest.isEmpty else { return bytes += part.source }
+      if write(part, rest, to: &bytes) { isChanged = true }
     }
     switch tree.value {
     case .object(let members):
@@ -49,6 +53,7 @@ package struct Redaction: Sendable {
       bytes.append(UInt8(ascii: "]"))
     case .text, .number, .flag, .null: bytes += tree.source
     }
+    return isChanged
   }
 }
 

@@ -3,6 +3,7 @@ import HTTP2
 import Logging
 import NIOCore
 import Primitives
+import ProviderCredentials
 import RelayCore
 import RelaySetup
 import Transport
@@ -309,7 +310,11 @@ final class ConnectionHandler: SocketHandler {
     let relayNow = runner.clock.unset(runner.now)
     // The relay may have gone back to an earlier time.
     let last = min(lastActivity ?? relayNow, relayNow)
-    let isIdle = !hasStreams && relayNow - last > runner.settings.configuration.idleTimeout
+    // Strangers make room where sockets are short.
+    let isInTheWay = runner.settings.areSocketsShort() && !isKnown
+    let patience =
+      isInTheWay ? runner.settings.handshakeTimeout : runner.settings.configuration.idleTimeout
+    let isIdle = !hasStreams && relayNow - last > patience
     lastActivity = isIdle ? relayNow : last
     guard isIdle else { return }
     transport.http2.goAway(
@@ -373,6 +378,14 @@ final class ConnectionHandler: SocketHandler {
     switch role {
     case .provider(let provider): provider.connection.peerClosed()
     case .device(let device): device.peerClosed(on: self)
+    }
+  }
+
+  /// Its credentials were accepted.
+  private var isKnown: Bool {
+    switch role {
+    case .provider(let provider): provider.connection.credentials.isAuthorized
+    case .device(let device): device.hasFullStreams
     }
   }
 

@@ -10,7 +10,7 @@ import SystemPackage
 /// trying without end, and that is logged once.
 package final class Descriptors: Sendable {
   private let logger: Logger
-  private let areShort = Atomic(false)
+  private let isShortage = Atomic(false)
 
   init(_ logger: Logger) { self.logger = logger }
 
@@ -28,6 +28,8 @@ package final class Descriptors: Sendable {
       try listener.pipeline.syncOperations.addHandler(AcceptPause(self), position: .first)
     }.get()
   }
+
+  var areShort: Bool { isShortage.load(ordering: .relaxed) }
 
   func areLeft() -> Bool {
     do {
@@ -47,7 +49,7 @@ package final class Descriptors: Sendable {
     case .noBufferSpace, .noMemory: limit = "memory of the kernel"
     default: return false
     }
-    if !areShort.exchange(true, ordering: .relaxed) {
+    if !isShortage.exchange(true, ordering: .relaxed) {
       logger.error(
         "no file or socket can be opened: connections wait until some end, or raise the limit",
         metadata: ["limit": "\(limit)", "error": "\(error)"])
@@ -56,8 +58,8 @@ package final class Descriptors: Sendable {
   }
 
   fileprivate func accepted() {
-    guard areShort.load(ordering: .relaxed) else { return }
-    areShort.store(false, ordering: .relaxed)
+    guard areShort else { return }
+    isShortage.store(false, ordering: .relaxed)
     logger.notice("connections are accepted again")
   }
 }

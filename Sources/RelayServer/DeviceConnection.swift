@@ -35,6 +35,8 @@ final class DeviceConnection {
 
   var streams = StreamMap(vacant: Stream.asked(secret: nil))
   var hasFullStreams = false
+  /// Inspections in this turn: each answer may be long.
+  private var questionCount = 0
   /// In a cluster: since when the sweep has seen unanswered requests.
   var askedSince: [StreamID: Instant] = [:]
   var head = HeaderBlock()
@@ -44,6 +46,7 @@ final class DeviceConnection {
 
   func received(_ events: [HTTP2Event], at now: Instant, on handler: ConnectionHandler) {
     let arena = handler.transport.http2.arena
+    questionCount = 0
     for event in events {
       switch event {
       case .headers(let stream, let fields, let endStream):
@@ -179,7 +182,12 @@ final class DeviceConnection {
       let secret = runner.ids.makeSecret()
       let hash = DeviceRequest.hash(secret.utf8)
       ask(.enrolled, DeviceCredential(device: device, secret: hash), secret: secret, name: name)
-    case .inspect(let device): ask(.inspected, try request.credential(for: device))
+    case .inspect(let device):
+      questionCount += 1
+      guard questionCount <= Limits.questionsPerConnection,
+        handler.transport.http2.queuedBytes <= Limits.unsentBytes
+      else { throw .tooManyQuestions }
+      ask(.inspected, try request.credential(for: device))
     case .registerApp(let device, let topic):
       let credential = try request.credential(for: device)
       let wanted = try request.wantedToken()

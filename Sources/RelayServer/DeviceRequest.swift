@@ -30,6 +30,7 @@ struct DeviceRequest {
     case badBody(String)
     case bodyTooLarge
     case requestTimeout
+    case tooManyQuestions
 
     var row: (status: UInt16, reason: String, message: String) {
       switch self {
@@ -51,6 +52,8 @@ struct DeviceRequest {
         (413, "PayloadTooLarge", "a body has at most \(Limits.deviceBodyBytes) bytes")
       case .requestTimeout:
         (408, "RequestTimeout", "the request did not end in time; send it again, whole")
+      case .tooManyQuestions:
+        (503, "ServiceUnavailable", "answers wait to be read: ask again when they are")
       }
     }
   }

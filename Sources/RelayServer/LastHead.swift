@@ -82,7 +82,7 @@ struct LastHead {
   /// Withdraws what a field had proved, or the copies of it, when the field has changed.
   private mutating func change(_ name: FieldName, _ value: ArraySlice<UInt8>) {
     switch name {
-    case .path, .apnsID, .contentType, .contentLength, .host, .traceParent: break
+    case .path, .apnsID, .contentType, .contentLength, .traceParent: break
     case .authorization:
       authorization.removeAll(keepingCapacity: true)
       authorization.append(contentsOf: value)
@@ -90,7 +90,8 @@ struct LastHead {
     case .apnsTopic, .apnsPushType:
       if case .covered = proof { proof = .authorized }
       generation &+= 1
-    case .authority:
+    case .host where head.seen.contains(.authority): break
+    case .authority, .host:
       head.environment = playedEnvironment ?? ProviderEnvironment(host: value) ?? namedEnvironment
       proof = .nothing
       generation &+= 1

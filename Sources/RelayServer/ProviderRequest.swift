@@ -66,7 +66,7 @@ struct ProviderRequest {
     var payload: [UInt8] = []
     swap(&payload, &body)
     do throws(Rejection) {
-      guard !bodyIsTooLarge, payload.count <= head.payloadLimitBytes else { throw .payloadTooLarge }
+      guard !bodyIsTooLarge else { throw .payloadTooLarge }
       return try head.notification(
         topic: topic, body: payload, uniqueID: uniqueID, isStrict: isStrict, at: now,
         warnings: &warnings)

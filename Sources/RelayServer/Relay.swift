@@ -60,6 +60,7 @@ package final class Relay: Service {
     inbox = Inbox(settings: configuration.alike.map { "\($0.key)=\($0.value)" })
     descriptors = Descriptors(logger)
     var settings = try ServerSettings(configuration, onLife: onLife)
+    settings.areSocketsShort = { [descriptors] in descriptors.areShort }
     settings.findLife = { [inbox] in await inbox.life(of: $0).value }
     if configuration.maximumMemory > 0 {
       settings.memory = MemoryWatch(limitBytes: configuration.maximumMemory, logger)

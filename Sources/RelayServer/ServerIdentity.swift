@@ -152,14 +152,31 @@ final class ServerContexts: Sendable {
 }
 
 extension Relay {
+  /// So many looks in a row are no moment between two writes.
+  private static let unreadableLooks = 5
+
   /// Checks once a second for replaced certificates and authorities.
   func followCertificates() async {
     guard !configuration.plaintext else { return }
     var known = try? IdentityFiles(configuration)
+    var failures = 0
     while !Task.isCancelled {
       try? await Task.sleep(for: .seconds(1))
-      // Unreadable or half-written files may be whole in a second.
-      guard let files = try? IdentityFiles(configuration), files != known else { continue }
+      let files: IdentityFiles
+      do {
+        files = try IdentityFiles(configuration)
+        failures = 0
+      } catch {
+        // Half-written files may be whole in a second.
+        failures += 1
+        if failures == Self.unreadableLooks {
+          logger.error(
+            "the files of certificates cannot all be read: those in force stay in force",
+            metadata: ["problem": "\(error)"])
+        }
+        continue
+      }
+      guard files != known else { continue }
       let before = known
       known = files
       if files.certificates != before?.certificates || files.privateKey != before?.privateKey {

@@ -19,6 +19,8 @@ package struct ServerSettings: Sendable {
   package var answersReservedTokens = false
   var findLife: @Sendable (UniqueID) async -> Relay.Life? = { _ in nil }
   package var handshakeTimeout = Interval.seconds(10)
+  /// True while no socket can be opened.
+  var areSocketsShort: @Sendable () -> Bool = { false }
   package var storage = RelayStorage.memory(MemoryFeedback(start: RelayClock.wall))
   package let names = DeviceNames()
   /// nil without the listener for their management.

@@ -20,7 +20,9 @@ package final class FileLock: Sendable {
   private let file: Mutex<FileDescriptor?>
 
   /// Locks the file, creates it if needed, readable only by its owner, and writes `text` into it.
-  package init(_ path: String, saying text: String) throws(Refusal) {
+  ///
+  /// - Parameter waits: until its holder, who has it for a moment only, is done.
+  package init(_ path: String, saying text: String, waits: Bool = false) throws(Refusal) {
     let file: FileDescriptor
     do {
       file = try FileDescriptor.open(
@@ -29,7 +31,7 @@ package final class FileLock: Sendable {
       throw .unusable(error)
     }
     self.file = Mutex(file)
-    guard flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 else {
+    guard flock(file.rawValue, waits ? LOCK_EX : LOCK_EX | LOCK_NB) == 0 else {
       let said = FileManager.default.contents(atPath: path) ?? Data()
       throw .held(by: String(decoding: said, as: UTF8.self))
     }

@@ -26,8 +26,17 @@ enum Console {
     write(Array((harmless(line) + "\n").utf8), to: .standardOutput)
   }
 
+  /// Writes JSON; escapes in it what would act on a terminal.
   static func say(bytes: [UInt8]) {
-    write(bytes + [UInt8(ascii: "\n")], to: .standardOutput)
+    let isPlain = bytes.allSatisfy { $0 < 0x7F }
+    let text = isPlain ? bytes : String(decoding: bytes, as: UTF8.self).unicodeScalars.flatMap(json)
+    write(text + [UInt8(ascii: "\n")], to: .standardOutput)
+  }
+
+  /// All of these have four digits (RFC 8259, section 7); a line feed is between values.
+  private static func json(_ scalar: Unicode.Scalar) -> [UInt8] {
+    guard scalar.value >= 0x7F, String.isActive(scalar) else { return Array(String(scalar).utf8) }
+    return Array("\\u\(String(0x10000 + scalar.value, radix: 16).dropFirst())".utf8)
   }
 
   /// Writes a line to standard error.

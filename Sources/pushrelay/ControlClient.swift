@@ -6,6 +6,7 @@ import FoundationEssentials
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import SystemPackage
 
 /// Options of commands that ask a running relay.
 struct AdminOptions: ParsableArguments {
@@ -135,6 +136,10 @@ struct ControlClient {
             return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
           }
         }
+    } catch let error as IOError
+      where [Errno.permissionDenied, .notPermitted].contains(Errno(rawValue: error.errnoCode))
+    {
+      throw CommandError("\(socket) may not be used by this user: its relay is another user's")
     } catch {
       throw CommandError(
         "no relay answers at \(socket): start 'pushrelay serve' with the same --state")

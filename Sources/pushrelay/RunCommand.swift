@@ -62,7 +62,8 @@ struct RunCommand: AsyncParsableCommand {
     defer { if state == nil { try? FileManager.default.removeItem(atPath: ephemeral) } }
     let configuration = try await settings(state ?? ephemeral)
     // From here on no signal ends this process: the program does.
-    let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint, .sighup, .sigquit)
+    let signals = await UnixSignalsSequence(
+      trapping: .sigterm, .sigint, .sighup, .sigquit, .sigusr1, .sigusr2)
     let (endings, hasEnded) = AsyncStream.makeStream(of: ExitCode.self)
     let own = try OwnRelay(configuration, .own(.warning))
     let program = own.work { ready, _, _ in

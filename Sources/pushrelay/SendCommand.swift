@@ -190,6 +190,7 @@ struct SendCommand: AsyncParsableCommand {
     if json {
       try Console.say(object: [
         "status": answer.status, "apnsId": answer.id, "apnsUniqueId": answer.uniqueID,
+        "uniqueId": answer.uniqueID,
         "reason": answer.reason, "timestamp": answer.timestamp,
       ])
     } else {

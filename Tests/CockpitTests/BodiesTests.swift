@@ -80,10 +80,10 @@ import Testing
       NotificationLife(try life(steps), report(holding: nil), at: Self.now))
     #expect(
       body.sentence
-        == "Delivered 0.0 s after it was accepted; the phone, not the relay, makes it wait: it has "
+        == "Delivered 0s after it was accepted; the phone, not the relay, makes it wait: it has "
         + "woken the app as often as it lets it (app-limit), until 2026-11-22 00:04:10.")
     #expect(body.waits?.by == "phone" && body.waits?.until == Self.until.milliseconds)
     let runs = try #require(NotificationLife(try life(steps + [.decided(.runs)]), at: Self.now))
-    #expect(runs.waits == nil && runs.sentence == "Delivered 0.0 s after it was accepted.")
+    #expect(runs.waits == nil && runs.sentence == "Delivered 0s after it was accepted.")
   }
 }

@@ -320,15 +320,22 @@ import Testing
     #expect(bench.phone[mail]?.live.activities == [])
   }
 
-  @Test func itEndsByItselfAfterEightHoursAndLeavesAfterTwelve() {
+  /// Also on a phone that is off meanwhile, for so many hours from the first on.
+  @Test(arguments: [0, 6, 9, 12] as [Int64])
+  func itEndsByItselfAfterEightHoursAndLeavesAfterTwelve(off: Int64) {
     var bench = bench()
     send(start(1), &bench)
-    bench.wait(.hours(13))
+    bench.wait(.hours(1))
+    if off > 0 { bench.send(.switchedOff) }
+    bench.wait(.hours(off))
+    if off > 0 { bench.send(.switchedOn) }
+    bench.wait(.hours(13 - off))
     let ended = bench.moment {
       if case .activity(mail, .ended) = $0 { true } else { false }
     }
-    #expect(ended == Bench.start + .hours(8))
-    #expect(bench.moment { $0 == .activity(mail, .left(first)) } == Bench.start + .hours(12))
+    #expect(ended == Bench.start + .hours(max(8, off + 1)))
+    let left = bench.moment { $0 == .activity(mail, .left(first)) }
+    #expect(left == Bench.start + .hours(max(12, off + 1)))
   }
 
   @Test func switchedOffAllTokensAndActivitiesGo() {

@@ -35,7 +35,7 @@ import Testing
     let outcome: PushOutcome = handler == .widgets ? .shown : .newData
     #expect(bench.reports == [PushID(1): [outcome]])
     #expect(handled(bench) == [PushID(1)] && bench.bannersShown.isEmpty)
-    let runsApp = handler == .complication || handler == .pushtotalk
+    let runsApp = [.complication, .voip, .pushtotalk].contains(handler)
     #expect(bench.callbackSteps(of: mail).isEmpty == !runsApp)
     #expect(bench.callbackSteps(of: news).isEmpty)
   }
@@ -51,7 +51,7 @@ import Testing
       case .widgets: .notLaunched(.nothingChanged)
       case .fileprovider: .notLaunched(.nothingNamed)
       case .pushtotalk: .noData
-      case .complication, .location, .wallet: .newData
+      case .complication, .location, .voip, .wallet: .newData
       }
     #expect(bench.reports == [PushID(1): [outcome]])
     // It has left the channel.
@@ -65,7 +65,7 @@ import Testing
     bench.use(mail)
     bench.send(.unlocked, .appSwipedAway(mail), .pushReceived(push(1, handler)))
     bench.wait(.minutes(1))
-    let isApp = handler == .complication || handler == .pushtotalk
+    let isApp = [.complication, .voip, .pushtotalk].contains(handler)
     #expect(
       (bench.reports[PushID(1)] == [.notLaunched(.forceQuit)]) == isApp, "\(bench.reports)")
     bench.send(.appUninstalled(mail), .pushReceived(push(2, handler)))

@@ -49,6 +49,13 @@ import Testing
     let localized: Payload =
       #"{"aps":{"alert":{"title":"A","title-loc-key":"T","loc-key":"HELLO"}}}"#
     #expect(localized.alert == "A: HELLO")
+    let subtitle: Payload = #"{"aps":{"alert":{"subtitle-loc-key":"S","body":"B"}}}"#
+    #expect(subtitle.alert == "S: B" && !subtitle.hasSound)
+    // Of a Live Activity.
+    let inner: Payload = #"""
+      {"aps":{"alert":{"title":{"loc-key":"T"},"body":{"loc-key":"B","loc-args":[]},"sound":"x"}}}
+      """#
+    #expect(inner.alert == "T: B" && inner.hasSound)
     #expect((#"{"aps":{"alert":{}}}"# as Payload).alert == nil)
     let odd: Payload = #"{"aps":{"alert":7,"badge":1e300,"sound":null,"content-available":true}}"#
     #expect(odd.alert == nil && odd.badge == nil && !odd.hasSound && !odd.wakesApp)

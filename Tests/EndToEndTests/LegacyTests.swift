@@ -14,10 +14,12 @@ import Testing
     var key: String { path.replacing(".pem", with: ".key") }
     var options: [String] { ["--tls", relay.certificateAuthority, path, key] }
 
-    init(_ topic: String = Phone.topic, of relay: RelayProcess) async throws {
+    init(_ topics: String..., of relay: RelayProcess) async throws {
       self.relay = relay
-      path = "\(relay.state)/\(topic).pem"
-      _ = try await relay.command("certs", "client", options: ["--topic", topic, "--out", path])
+      let topics = topics.isEmpty ? [Phone.topic] : topics
+      path = "\(relay.state)/\(topics.joined(separator: "+")).pem"
+      let options = topics.flatMap { ["--topic", $0] } + ["--out", path]
+      _ = try await relay.command("certs", "client", options: options)
         .checked("pushrelay certs client")
     }
   }
@@ -139,10 +141,13 @@ import Testing
           == [
             "": 0, "MissingProviderToken": 1, "BadCertificate": 1, "DeviceTokenNotForTopic": 1,
           ])
-      // What others have read does not count.
-      let certificate = try await Certificate(of: relay)
-      let listed = try await Self.client(["feedback", relay.feedback] + certificate.options)
-      #expect(listed.count == 2, "\(listed)")
+      // What others have read does not count, nor what another certificate of the same app has.
+      for certificate in [
+        try await Certificate(of: relay), try await Certificate(Phone.topic, "a.voip", of: relay),
+      ] {
+        let listed = try await Self.client(["feedback", relay.feedback] + certificate.options)
+        #expect(listed.count == 2, "\(listed)")
+      }
     }
   }
 

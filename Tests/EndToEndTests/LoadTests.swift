@@ -49,8 +49,25 @@ import Testing
     }
   }
 
+  /// All that a rate beyond what is possible asks for is sent, and payloads are as long as wanted.
+  @Test func aRateThatNobodyTakesIsAsFastAsItGoes() async throws {
+    try await RelayProcess.run { relay in
+      let outcome = try await relay.command(
+        "load", "--away", "--devices", "3", "--rate", "1000000", "--seconds", "0.0005", "--open",
+        "7", "--bytes", "220", "--json", "--provider", relay.provider, "--device", relay.device,
+        "--key", RelaySetup.keyID)
+      let report = try JSONDecoder().decode(Report.self, from: Data(outcome.output.utf8))
+      #expect(report.answers == ["200": 500] && report.delivered == 0, "\(outcome)")
+      let requests = try await relay.command("requests", "--limit", "2", "--json")
+      #expect(requests.output.contains(#""bodyBytes":220"#), "\(requests)")
+    }
+  }
+
   @Test func whatMakesNoSenseIsRefused() async throws {
-    for arguments in [["--rate", "0"], ["--silent", "2"], ["--devices", "0"], ["--wait", "-1"]] {
+    for arguments in [
+      ["--rate", "0"], ["--silent", "2"], ["--devices", "0"], ["--wait", "-1"], ["--open", "0"],
+      ["--bytes", "4097"],
+    ] {
       let outcome = try await Program.run(Program.pushrelay, ["load"] + arguments)
       #expect(!outcome.succeeded && outcome.errors.contains("--"), "\(arguments): \(outcome)")
     }

@@ -140,6 +140,33 @@ import Testing
     ([.answered] + [Deed](repeating: .refused, count: 50), 8),
   ]
 
+  /// Each window for all streams costs libnghttp2 a walk over them (RFC 9113 section 6.9.2): what
+  /// is too much is not even read.
+  @Test(arguments: [(640, 3), (6_400, 1)], [true, false])
+  func settingsCostAsMuchAsThereAreStreams(_ row: (streams: Int, frames: Int), inOne: Bool) throws {
+    let (streams, most) = row
+    var configuration = HTTP2Configuration()
+    configuration.maximumIdleWork = 25
+    configuration.maximumConcurrentStreams = 10_000
+    let server = try End(.server, configuration)
+    var client = RawClient()
+    for number in 0..<streams {
+      client.headers(stream: number * 2 + 1, validRequest, endStream: false)
+    }
+    server.receive(client.take())
+    #expect(server.failure == nil && server.session.openStreamCount == streams)
+    _ = server.output()
+    var frames = 0
+    while server.failure == nil, frames < 100 {
+      for _ in 0..<(inOne ? 100 : 1) { client.append(type: 4, stream: 0, [0, 4, 0, 0, 0, 1]) }
+      server.receive(client.take())
+      frames += 1
+    }
+    #expect(server.failure == .flooded && frames == (inOne ? 1 : most))
+    let answers = WireFrame.parse(server.output()).filter { $0.type == 4 && $0.flags == 1 }
+    #expect(answers.count < most)
+  }
+
   @Test(arguments: budgets) private func theBudgetIsExact(_ deeds: [Deed], _ left: Int) throws {
     var configuration = HTTP2Configuration()
     configuration.maximumIdleWork = 30

@@ -64,7 +64,7 @@ def banner_text(payload):
     if not isinstance(alert, dict):
         return None
     parts = [next((alert[key] for key in keys if isinstance(alert.get(key), str)), None)
-             for keys in (("title", "title-loc-key"), ("body", "loc-key"))]
+             for keys in (("title", "title-loc-key"), ("subtitle", "subtitle-loc-key"), ("body", "loc-key"))]
     return ": ".join(part for part in parts if part is not None) or None
 
 

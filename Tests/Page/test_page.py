@@ -405,7 +405,7 @@ class PageTests(unittest.TestCase):
         relay, anna = server.relay, server.relay.active[0]
         app = next(iter(anna.apps.values()))
         forms = [{"loc-key": "k", "loc-args": "abc"}, {"title-loc-key": "t", "title-loc-args": {"a": 1}, "body": "b"},
-                 {"loc-key": "k", "loc-args": [{"toString": 1}, None]}, {"subtitle": "s", "body": "only this"}]
+                 {"loc-key": "k", "loc-args": [{"toString": 1}, None]}, {"subtitle": "only this"}]
         with relay.lock:
             for alert in forms:
                 relay.push(anna, app, "visible", {"apns-push-type": "alert"}, {"aps": {"alert": alert}})

@@ -38,7 +38,23 @@ import Testing
     #expect(try files.ensure(names: names, now: now + Self.day) == [])
     #expect(try temporary.read("state/server.pem") == before)
     #expect(
-      try FileManager.default.contentsOfDirectory(atPath: temporary.path + "/state").count == 4)
+      try FileManager.default.contentsOfDirectory(atPath: temporary.path + "/state").sorted()
+        == ["ca.key", "ca.pem", "certificates.lock", "server.key", "server.pem"])
+  }
+
+  /// A relay and `certs client` may find an empty directory at the same time.
+  @Test func manyAtOnceMakeOneAuthority() async throws {
+    let made = try await withThrowingTaskGroup(of: [CertificateFiles.Action].self) { group in
+      for _ in 0..<8 {
+        group.addTask { [files, names, now] in try files.ensure(names: names, now: now) }
+      }
+      return try await group.reduce(into: []) { $0 += $1 }
+    }
+    #expect(made == [.madeAuthority, .madeServer])
+    let authority = try Certificate(pem: try temporary.read("state/ca.pem"))
+    let server = try Certificate(pem: try temporary.read("state/server.pem"))
+    #expect(server.isIssued(by: authority))
+    _ = try files.authority(now: now)
   }
 
   @Test(

@@ -1,5 +1,6 @@
 import Primitives
 import ProviderCredentials
+import RelayCore
 import TLS
 import Testing
 
@@ -10,7 +11,7 @@ import Testing
 
   static func binding(of signer: Signer) -> ConnectionCredentials.Binding {
     signer.topics == nil
-      ? .teamKey(teamID: signer.teamID)
+      ? .teamKey(teamID: signer.teamID, environment: nil)
       : .topicKey(
         teamID: signer.teamID, keyID: signer.rawValue, relatedKeyID: signer.relatedKeyID)
   }
@@ -57,6 +58,35 @@ import Testing
     }
     #expect(world.connection.isAuthorized == (first != nil || expected == nil))
     #expect(world.connection.impliedTopic == nil)
+  }
+
+  /// Behind a team key for one service, one for the other does not do (Apple, "Establishing a
+  /// token-based connection to APNs").
+  @Test(arguments: ProviderEnvironment.allCases + [nil], ProviderEnvironment.allCases + [nil])
+  func aTeamKeyBindsItsService(first: ProviderEnvironment?, second: ProviderEnvironment?) throws {
+    let keys = [("TEAMKEY001", first), ("TEAMKEY002", second)].map { ($0, $1, P256.PrivateKey()) }
+    var verifier = ProviderTokenVerifier(
+      keys: ProviderKeys(
+        keys: keys.map { keyID, environment, key in
+          ProviderKeys.Key(
+            .init(keyID: keyID, teamID: "TEAM123456", environment: environment),
+            publicKey: key.publicKey)
+        }))
+    let headers = try keys.map { keyID, _, key in
+      let signer = try ProviderTokenSigner(keyID: keyID, teamID: "TEAM123456", privateKey: key)
+      return Array("bearer \(try signer.token(issuedAtSeconds: TestProvider.now / 1000))".utf8)
+    }
+    let (own, other) = (headers[0], headers[1])
+    var connection = ConnectionCredentials()
+    try connection.authorize(own.span, verifier: &verifier, now: TestProvider.now)
+    var problem: CredentialError?
+    do throws(CredentialError) {
+      try connection.authorize(other.span, verifier: &verifier, now: TestProvider.now)
+    } catch {
+      problem = error
+    }
+    let isOther = first != nil && second != nil && first != second
+    #expect(problem == (isOther ? .keyOfOtherEnvironment : nil))
   }
 
   @Test func certificatesAndOpenConnectionsIgnoreTokens() throws {

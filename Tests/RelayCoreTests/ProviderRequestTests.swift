@@ -194,7 +194,6 @@ import Testing
       #expect(request.with(.apnsTopic, "com.example.app").rejection == .badTopic)
     }
     var head = request.head()
-    #expect(head.payloadLimitBytes == type.payloadLimitBytes)
     #expect(head.givenPushType == type)
   }
 
@@ -202,8 +201,15 @@ import Testing
   @Test(arguments: PushType.allCases)
   func withoutATypeTheTopicTellsHowLongAPayloadMayBe(type: PushType) {
     let request = Request().with(.apnsPushType, nil)
-    var head = request.with(.apnsTopic, "com.example.app" + type.topicSuffix).head()
-    #expect(head.payloadLimitBytes == (type == .voip ? 5120 : 4096))
+    let limit = type == .voip ? 5120 : 4096
+    for isDefault in [false, true] {
+      let topic = "com.example.app" + type.topicSuffix
+      var sized = isDefault ? request.with(.apnsTopic, nil) : request.with(.apnsTopic, topic)
+      sized.defaultTopic = Topic(topic)
+      let whole = #"{"a":""# + String(repeating: "x", count: limit - 8) + #""}"#
+      #expect(sized.with(body: whole).rejection == nil)
+      #expect(sized.with(body: whole + " ").rejection == .payloadTooLarge)
+    }
   }
 
   @Test func theCertificatesTopicIsTheDefault() throws {
@@ -211,6 +217,7 @@ import Testing
     #expect(request.rejection == .missingTopic)
     request.defaultTopic = Topic("com.example.certificate")
     #expect(try request.parse().topic.description == "com.example.certificate")
+    #expect(request.with(.apnsPushType, "voip").rejection == .badTopic)
     request = request.with(.apnsTopic, "")
     #expect(request.rejection == .badTopic)
   }

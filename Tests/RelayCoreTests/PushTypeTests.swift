@@ -96,8 +96,10 @@ private func fits(_ type: PushType, _ topic: String) -> Bool {
       ("{}", "com.example.app", .alert),
       (#"{"mdm":"magic"}"#, "com.apple.mgmt.External.1", .mdm),
       (#"{"mdm":"magic","aps":{"alert":"a"}}"#, "com.example.app", .alert),
-      // A bundle ID that merely ends like a suffix keeps its silent pushes.
-      (#"{"aps":{"content-available":1}}"#, "com.example.voip", .background),
+      // Also of a bundle ID that merely ends like a suffix: it says the type, or gets this one.
+      (#"{"aps":{"content-available":1}}"#, "com.example.voip", .voip),
+      (#"{"aps":{"content-available":1}}"#, "com.example.app.complication", .complication),
+      (#"{"aps":{"content-available":1}}"#, "com.example.voip.app", .background),
     ]
     for (text, topic, expected) in rows {
       let scan = try scanPayload(Array(text.utf8).span)

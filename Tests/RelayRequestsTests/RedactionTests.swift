@@ -27,6 +27,18 @@ import Testing
     #expect(redacted(payload, ["z", "a"]) == #"{"a":"[number]","b":{"c" :2}}"#)
   }
 
+  /// Which of two members with one name counts is open (RFC 8259, section 4): none is kept.
+  @Test func ofMembersWithTheSameNameNoneIsKept() {
+    for payload in [
+      #"{"aps":{"alert":"SECRET"},"aps":{"badge":1}}"#,
+      #"{"aps":{"badge":1},"aps":{"alert":"SECRET"}}"#,
+      #"{"aps":{"alert":"SECRET"},"aps":1}"#, #"{"aps":{"alert":"SECRET","alert":2}}"#,
+    ] {
+      let kept = redacted(payload, ["aps.alert"])
+      #expect(!kept.contains("SECRET") && kept.contains("[text of 6]"), "\(kept)")
+    }
+  }
+
   @Test func ofABodyThatIsNoJSONNothingIsKept() {
     #expect(redacted("Secret", ["aps.alert"]) == "[6 bytes]")
   }

@@ -128,9 +128,8 @@ private final class BinaryPeer {
   @Test func whoIsAheadIsNotReadFurther() throws {
     let scene = ConnectionScene()
     let token = try Self.register(scene)
-    let fault = Fault(.provider, .drop)
-    scene.runner.faults.inForce = FaultSet(rules: [FaultRule("silent", fault, at: scene.runner.now)]
-    )
+    let fault = Fault(.provider, .delay(.days(1)))
+    scene.runner.faults.inForce = FaultSet(rules: [FaultRule("late", fault, at: scene.runner.now)])
     let peer = try BinaryPeer(scene)
     let frame = Self.frame(1, token)
     #expect(try peer.send(frame) == [])
@@ -139,6 +138,22 @@ private final class BinaryPeer {
     #expect(try peer.send(rest) == [])
     #expect(!peer.isRead)
     #expect(scene.runner.metrics.accepted == 0)
+  }
+
+  /// A fault drops a push: nothing waits for it, neither the next one nor the end.
+  @Test func whatAFaultDropsHoldsNothingUp() throws {
+    let scene = ConnectionScene()
+    let token = try Self.register(scene)
+    let fault = Fault(.provider, .drop)
+    scene.runner.faults.inForce = FaultSet(rules: [FaultRule("silent", fault, at: scene.runner.now)]
+    )
+    let peer = try BinaryPeer(scene)
+    for identifier in 1...3 as ClosedRange<UInt8> {
+      #expect(try peer.send(Self.frame(identifier, token)) == [])
+    }
+    #expect(scene.runner.metrics.accepted == 0)
+    scene.runner.faults.inForce = FaultSet(rules: [])
+    #expect(try peer.send(Self.frame(4, Self.unknown)) == [8, 8, 0, 0, 0, 4])
   }
 
   /// Whatever is sent, in whatever pieces: there is nothing but one packet for it.

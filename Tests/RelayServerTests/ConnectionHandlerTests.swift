@@ -194,6 +194,28 @@ import Transport
     #expect(lively.isOpen && lively.goAway == nil)
   }
 
+  /// Strangers that do nothing hold their sockets while there are enough, and no longer.
+  @Test(arguments: [true, false], [true, false])
+  func strangersMakeRoomWhereSocketsAreShort(isProvider: Bool, areShort: Bool) throws {
+    let time = VirtualTime(start: RelayClock.wall)
+    let scene = ConnectionScene {
+      $0.clock = .virtual(time)
+      $0.configuration.auth = .token
+      $0.configuration.enrolmentKey = "sesame"
+      $0.areSocketsShort = { areShort }
+    }
+    let (stranger, phone) = (
+      try scene.connect(provider: isProvider), try scene.connect(provider: false)
+    )
+    _ = try phone.request("POST", "/v1/devices", [("authorization", "bearer sesame")])
+    for peer in [stranger, phone] { try peer.exchange() }
+    time.advance(to: time.now + .minutes(1))
+    scene.sweep()
+    for peer in [stranger, phone] { try peer.receive() }
+    #expect(stranger.goAway == (areShort ? #"{"reason":"IdleTimeout"}"# : nil))
+    #expect(phone.isOpen && phone.goAway == nil)
+  }
+
   // MARK: Turns
 
   /// Requests that do not end, without a token, and the same again and again.

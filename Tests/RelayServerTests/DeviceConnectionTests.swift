@@ -74,6 +74,25 @@ import Transport
     #expect(peer.client.http2.peerMaximumConcurrentStreams == Limits.deviceStreams)
   }
 
+  /// Each answer may be long: what is asked at once, or while answers are not taken, is refused.
+  @Test func questionsAtOnceHaveALimit() throws {
+    let scene = ConnectionScene()
+    let peer = try scene.connect(provider: false)
+    let (id, secret) = try peer.enroll()
+    func ask() throws -> StreamID {
+      try peer.request("GET", "/v1/devices/\(id)", [("authorization", "bearer \(secret)")])
+    }
+    let streams = try (0..<Limits.questionsPerConnection + 3).map { _ in try ask() }
+    try peer.exchange()
+    let statuses = streams.map { peer.statuses[$0] }
+    #expect(statuses.prefix(Limits.questionsPerConnection).allSatisfy { $0 == 200 })
+    #expect(statuses.suffix(3).allSatisfy { $0 == 503 })
+    // The next turn has its own.
+    let next = try ask()
+    try peer.exchange()
+    #expect(peer.statuses[next] == 200)
+  }
+
   /// Where everybody may enrol, enrolling proves nothing; with a key it does.
   @Test(arguments: [false, true])
   func enrollingIsProofOnlyWithTheKey(hasKey: Bool) throws {

@@ -103,6 +103,30 @@ import Testing
     return head
   }
 
+  /// Some clients name the host as in HTTP/1.1 (RFC 9113, section 8.3.1).
+  @Test func withoutAnAuthorityTheHostNamesTheService() throws {
+    let (production, sandbox) = ("api.push.apple.com", "api.sandbox.push.apple.com")
+    let rows: [(authority: String?, host: String?, ProviderEnvironment?)] = [
+      (production, nil, .production), (nil, sandbox, .sandbox), (nil, production, .production),
+      (production, sandbox, .production), ("localhost", sandbox, nil), (nil, "localhost", nil),
+    ]
+    let client = try HTTP2Session(role: .client, configuration: HTTP2Configuration())
+    var judge = try Judge(remembers: true, Keys())
+    for (authority, host, expected) in rows + rows.flatMap({ [$0, $0] }) {
+      var head = HeaderBlock()
+      head.append(":method", "POST")
+      head.append(":scheme", "https")
+      if let authority { head.append(":authority", authority) }
+      head.append(":path", "/3/device/00")
+      if let host { head.append("host", host) }
+      _ = try client.request(head, body: nil, endStream: true)
+      var bytes = ByteBuffer()
+      while client.send(into: &bytes, upTo: 1 << 16) {}
+      #expect(try judge.judge(bytes).count == 1)
+      #expect(judge.last.environment == expected, "\(authority ?? "-") \(host ?? "-")")
+    }
+  }
+
   @Test func rememberingChangesNoVerdict() throws {
     var reasons: Set<String> = []
     for seed in 1...20 as ClosedRange<UInt64> {

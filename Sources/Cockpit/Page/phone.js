@@ -106,7 +106,7 @@ function orders({ lock, network, charging, lowPower, processor }) {
 const textOf = (...values) => values.find((value) => typeof value === "string");
 // What a phone reads in an alert; without a text it shows no banner.
 function bannerOf(alert) {
-	const parts = [textOf(alert?.title, alert?.["title-loc-key"]), textOf(alert?.body, alert?.["loc-key"])];
+	const parts = [textOf(alert?.title, alert?.["title-loc-key"]), textOf(alert?.subtitle, alert?.["subtitle-loc-key"]), textOf(alert?.body, alert?.["loc-key"])];
 	return textOf(alert) ?? parts.filter((part) => part != null).join(": ");
 }
 const args = (list) => (Array.isArray(list) && list[0] != null ? ` (${data(list).join(", ")})` : "");

@@ -182,12 +182,15 @@ final class BinaryPushes {
       switch runner.intervene(notification, from: address, at: now) {
       case .none: runner.submit(notification, from: address, at: now)
       case .answer(let answer): settle(answer, handler)
-      case .taken, .dropped: break
+      case .taken: break
+      // Silence is this protocol's yes: the next push is read, and the end of the connection seen.
+      case .dropped: judged(nil, handler)
       case .reset: handler.abort()
       }
     } catch {
       keep(.unusable(body: request.payload), bodyBytes: request.payload.count, handler)
-      refuse(error, .asTheReason, handler)
+      let own = error == .badDeviceToken ? request.token.environment : nil
+      refuse(error, own.map { .tokenOf($0) } ?? .asTheReason, handler)
     }
   }
 
@@ -221,7 +224,11 @@ final class BinaryPushes {
   private func settle(_ answer: ProviderAnswer, _ handler: BinaryConnectionHandler) {
     let runner = handler.runner
     runner.history.answered(answer, to: row, uniqueID, after: runner.clock.batchTime - takenAt)
-    if let ending = conversation.judged(answer.rejection, at: RelayClock.steady) {
+    judged(answer.rejection, handler)
+  }
+
+  private func judged(_ rejection: Rejection?, _ handler: BinaryConnectionHandler) {
+    if let ending = conversation.judged(rejection, at: RelayClock.steady) {
       handler.end(saying: ending.packet)
     }
   }

@@ -19,18 +19,14 @@ final class FeedbackPages {
   private var pageSince = RelayClock.steady
 
   func opened(_ entitlement: BinaryEntitlement, on handler: BinaryConnectionHandler) {
-    let reader: String
-    switch entitlement {
-    case .topic(let topic, _): reader = topic.description
-    case .everything: reader = ""
-    case .nothing(let problem):
+    if case .nothing(let problem) = entitlement {
       let runner = handler.runner
       runner.history.refused(
         problem.rejection, runner.ids.makeUniqueID(), problem.cause, from: handler.peerText,
         at: runner.now)
       return handler.end(saying: [])
     }
-    let storage = handler.runner.settings.storage
+    let (storage, reader) = (handler.runner.settings.storage, entitlement.reader)
     let bound = NIOLoopBound((pages: self, handler: handler), eventLoop: handler.runner.eventLoop)
     handler.runner.eventLoop.makeFutureWithTask {
       try await storage.feedbackCursor(of: reader)
@@ -106,6 +102,14 @@ final class FeedbackPages {
 }
 
 extension BinaryEntitlement {
+  /// Whose cursor it is. Of two certificates for one app each has read what its own topics are.
+  fileprivate var reader: String {
+    guard case .topic(let topic, let credentials) = self else { return "" }
+    guard case .certificate(let certificate) = credentials.binding, !certificate.topics.isEmpty
+    else { return topic.description }
+    return certificate.topics.map(\.name).sorted().joined(separator: " ")
+  }
+
   fileprivate func covers(_ topic: Topic) -> Bool {
     switch self {
     case .everything: true

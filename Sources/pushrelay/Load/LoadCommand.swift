@@ -16,12 +16,13 @@ struct LoadCommand: AsyncParsableCommand {
         pushrelay load
         pushrelay load --devices 1000 --rate 5000 --seconds 30
         pushrelay load --silent 0.5 --json
-        pushrelay load --away --rate 20000
+        pushrelay load --away --bytes 220 --open 100 --rate 1000000 --seconds 0.1
 
       Pushes are sent when they are due, whether or not earlier ones were answered, and times \
       count from then: a relay that stalls does not slow down what measures it ("coordinated \
-      omission"). Phones listen and acknowledge at once; they are remembered in \
-      STATE/fleet.json. A broadcast's line is compared with that of the phone before and counted. \
+      omission"). What is due while as many are open as may be goes late: the last example sends \
+      100,000 as fast as they are answered. No two payloads are the same. Phones listen and \
+      acknowledge at once; they are remembered in STATE/fleet.json. A broadcast's line is compared with that of the phone before and counted. \
       This program and the relay share the machine's processors: what it measures is both.
       """)
 
@@ -35,6 +36,10 @@ struct LoadCommand: AsyncParsableCommand {
   var providers = 2
   @Option(help: "Pushes a second, over all of them.")
   var rate = 1000.0
+  @Option(help: "Pushes that a connection has open at once; APNs allows about 1000.")
+  var open = 900
+  @Option(help: "Bytes of a payload, filled up with white space.")
+  var bytes = 0
   @Option(help: "How long to push.")
   var seconds = 10.0
   @Option(help: "The share of silent pushes, from 0 to 1.")
@@ -56,14 +61,14 @@ struct LoadCommand: AsyncParsableCommand {
   var json = false
   @OptionGroup var connection: ConnectionOptions
 
-  /// Streams that a provider has open at once; APNs allows about as many.
-  private static let openStreams = 900
-
   func validate() throws {
     guard (1...100_000).contains(devices), (1...100).contains(providers) else {
       throw ValidationError("--devices is 1 to 100000, --providers 1 to 100")
     }
     guard (1...1000).contains(share) else { throw ValidationError("--share is 1 to 1000") }
+    guard (1...1000).contains(open), (0...4096).contains(bytes) else {
+      throw ValidationError("--open is 1 to 1000, --bytes up to 4096")
+    }
     guard rate > 0, rate <= 1_000_000, seconds > 0, seconds <= 86_400 else {
       throw ValidationError("--rate is up to 1000000, --seconds up to 86400")
     }
@@ -186,7 +191,7 @@ struct LoadCommand: AsyncParsableCommand {
       begin + .seconds(Double(index) / rate)
     }
     let plan = PushPlan(
-      count: own, openLimit: Self.openStreams, due: { due(index($0)) },
+      count: own, openLimit: open, due: { due(index($0)) },
       request: { own in
         let index = index(own)
         return request(index, to: roster.members[index % devices].token, at: due(index) - start)
@@ -207,8 +212,9 @@ struct LoadCommand: AsyncParsableCommand {
   private func request(_ index: Int, to token: String, at moment: Duration) -> PushRequest {
     let aps = isSilent(index) ? #"{"content-available":1}"# : #"{"alert":"Number \#(index)"}"#
     let sent = Int(moment / .microseconds(1))
-    var request = PushRequest(
-      token: token, payload: Array(#"{"aps":\#(aps),"\#(LoadPhone.member)":\#(sent)}"#.utf8))
+    let payload = Array(#"{"aps":\#(aps),"\#(LoadPhone.member)":\#(sent)}"#.utf8)
+    let space = Array(repeating: UInt8(ascii: " "), count: max(0, bytes - payload.count))
+    var request = PushRequest(token: token, payload: payload + space)
     request.topic = topic
     request.pushType = isSilent(index) ? "background" : "alert"
     request.priority = isSilent(index) ? 5 : 10

@@ -67,7 +67,6 @@ enum ProviderRequests {
       try head.checkRequestLine()
       if let query = head.query { return .question(query) }
       let topic = try head.checkFields(defaultTopic: Topic("com.example.default"))
-      guard request.body.count <= head.payloadLimitBytes else { return .refused(.payloadTooLarge) }
       var warnings = CaseSet<PayloadWarning>()
       return .accepted(
         try head.notification(
