@@ -22,8 +22,9 @@ struct LoadCommand: AsyncParsableCommand {
       count from then: a relay that stalls does not slow down what measures it ("coordinated \
       omission"). What is due while as many are open as may be goes late: the last example sends \
       100,000 as fast as they are answered. No two payloads are the same. Phones listen and \
-      acknowledge at once; they are remembered in STATE/fleet.json. A broadcast's line is compared with that of the phone before and counted. \
-      This program and the relay share the machine's processors: what it measures is both.
+      acknowledge at once; they are remembered in STATE/fleet.json. A broadcast's line is compared \
+      with that of the phone before and counted. This program and the relay share the machine's \
+      processors: what it measures is both.
       """)
 
   @Option(help: "Phones that listen, up to 100000.")
