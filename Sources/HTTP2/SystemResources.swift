@@ -14,17 +14,21 @@ package enum SystemResources {
     return Int(clamping: limit.rlim_cur)
   }
 
-  /// Reads standard input to its end, or until there is more than the limit; nil when unreadable.
-  package static func readStandardInput(limitBytes: Int) -> [UInt8]? {
+  /// Reads a file, a pipe or (nil) standard input to its end, or until there is more than the
+  /// limit; nil when unreadable.
+  package static func readToEnd(_ path: String?, limitBytes: Int = .max) -> [UInt8]? {
+    let input = path.map { open($0, O_RDONLY | O_CLOEXEC) } ?? STDIN_FILENO
+    guard input >= 0 else { return nil }
+    defer { if path != nil { close(input) } }
     var all: [UInt8] = []
     var piece = [UInt8](repeating: 0, count: 65_536)
     while all.count <= limitBytes {
-      let count = read(STDIN_FILENO, &piece, piece.count)
+      let count = read(input, &piece, piece.count)
       if count == 0 { break }
       if count > 0 { all += piece.prefix(count) }
       if count < 0, errno == EAGAIN {
-        var input = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
-        poll(&input, 1, -1)
+        var waiting = pollfd(fd: input, events: Int16(POLLIN), revents: 0)
+        poll(&waiting, 1, -1)
       } else if count < 0, errno != EINTR {
         return nil
       }

@@ -85,8 +85,15 @@ package struct CertificateFiles: Sendable, Equatable {
     guard needsRenewal else { return [] }
     guard CredentialFiles.exists(authorityKey) || left <= 0 else { return [.cannotRenew] }
     let (authority, actions) = try ensureAuthority(now: now)
-    try issueServer(by: authority, names: names, now: now)
+    // Another command has asked for the others.
+    let known = Set(names.map(Self.bytes))
+    let all = names + present.alternativeNames.filter { !known.contains(Self.bytes($0)) }
+    try issueServer(by: authority, names: all, now: now)
     return actions + [.renewedServer]
+  }
+
+  private static func bytes(_ name: String) -> [UInt8] {
+    CertificateTemplate.addressBytes(name) ?? Array(name.utf8)
   }
 
   /// The authority of these files; makes one if there is none.

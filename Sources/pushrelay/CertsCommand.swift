@@ -99,6 +99,7 @@ struct CertsCommand: AsyncParsableCommand {
     @OptionGroup var files: StateOptions
 
     func run() async throws {
+      try Topic.check(topic)
       let environments =
         try Optional<ProviderEnvironment>.named(environment).map { [$0] }
         ?? Set(ProviderEnvironment.allCases)

@@ -196,9 +196,7 @@ struct DeviceCommand: AsyncParsableCommand {
       throw ValidationError("'\(name)' cannot be a file's name: use letters and digits")
     }
     guard Set(names).count == names.count else { throw ValidationError("a name is there twice") }
-    for name in topic where Topic(name) == nil {
-      throw ValidationError("'\(name)' is no topic: letters, digits, dots, hyphens, underscores")
-    }
+    try Topic.check(topic)
     for id in channel where ChannelID(id) == nil {
       throw ValidationError("'\(id)' is no channel's id: the base64 of 16 bytes")
     }

@@ -1,5 +1,4 @@
 import Dispatch
-import FoundationEssentials
 import HTTP2
 import ProviderCredentials
 import RelayServer
@@ -7,9 +6,8 @@ import RelayServer
 enum StandardInput {
   /// Reads a file, or standard input for `-`; throws with a hint to what it should be.
   static func payload(_ file: String, _ hint: String) throws -> [UInt8] {
-    let bytes =
-      file == "-" ? SystemResources.readStandardInput(limitBytes: 1 << 20) : PrivateFile.read(file)
-    guard let bytes else {
+    let path = file == "-" ? nil : file
+    guard let bytes = SystemResources.readToEnd(path, limitBytes: 1 << 20) else {
       throw CommandError("\(file) cannot be read: name \(hint), or - for stdin")
     }
     return bytes
@@ -27,9 +25,7 @@ enum StandardInput {
 }
 
 enum PrivateFile {
-  static func read(_ path: String) -> [UInt8]? {
-    FileManager.default.contents(atPath: path).map(Array.init)
-  }
+  static func read(_ path: String) -> [UInt8]? { SystemResources.readToEnd(path) }
 
   /// Reads a file, or throws with a hint to what it should be.
   static func read(_ path: String, else hint: String) throws -> [UInt8] {

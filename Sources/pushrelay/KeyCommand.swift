@@ -37,6 +37,7 @@ struct KeyCommand: AsyncParsableCommand {
 
     func entry(keyID: String) throws -> ProviderKeyDirectory.Entry {
       let names = topics.flatMap { $0.split(separator: ",").map(String.init) }
+      try Topic.check(names)
       return ProviderKeyDirectory.Entry(
         keyID: keyID, teamID: team, topics: names.isEmpty ? nil : names,
         environment: try .named(environment))

@@ -4,6 +4,7 @@ import NIOPosix
 import Primitives
 import ProviderCredentials
 import RelayClient
+import RelayCore
 import RelayServer
 import RelaySetup
 import TLS
@@ -130,6 +131,15 @@ struct ConnectionOptions: ParsableArguments {
       "give the state directory of the relay with --state, its CA with --ca, or --plaintext if it "
       + "runs so; 'pushrelay serve' makes the file"
     return .authorities(pem: try PrivateFile.read(path, else: hint))
+  }
+}
+
+extension Topic {
+  /// Throws a sentence about the first that is none.
+  static func check(_ names: [String]) throws {
+    for name in names where Topic(name) == nil {
+      throw ValidationError("'\(name)' is no topic: letters, digits, dots, hyphens, underscores")
+    }
   }
 }
 

@@ -66,9 +66,7 @@ struct PhonesCommand: AsyncParsableCommand {
 
     func validate() throws {
       guard (1...500).contains(count) else { throw ValidationError("--count is 1 to 500") }
-      for topic in topics where Topic(topic) == nil {
-        throw ValidationError("'\(topic)' is no topic: letters, digits, dots, hyphens, underscores")
-      }
+      try Topic.check(topics)
       guard !topics.isEmpty, Set(topics).count == topics.count else {
         throw ValidationError("--apps names each app once")
       }

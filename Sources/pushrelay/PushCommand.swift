@@ -1,6 +1,5 @@
 import AdminAPI
 import ArgumentParser
-import FoundationEssentials
 import NIOHTTP1
 
 struct PushCommand: AsyncParsableCommand {
@@ -19,7 +18,7 @@ struct PushCommand: AsyncParsableCommand {
       provider, over HTTP/2 with a signed token.
       """)
 
-  @Argument(help: "A file with the payload.")
+  @Argument(help: "A file with the payload, or - for standard input.")
   var file: String?
   @Option(help: "The payload itself.")
   var payload: String?
@@ -41,15 +40,10 @@ struct PushCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let text: String
-    if let payload {
-      text = payload
-    } else {
-      guard let file, let data = FileManager.default.contents(atPath: file) else {
-        throw CommandError("\(file ?? "") cannot be read")
-      }
-      text = String(decoding: data, as: UTF8.self)
-    }
+    let text =
+      try payload
+      ?? String(
+        decoding: StandardInput.payload(file ?? "-", "a file with a payload"), as: UTF8.self)
     guard let verdict = try await common.push("/v1/push", body: Array(try body(text).utf8)) else {
       return
     }

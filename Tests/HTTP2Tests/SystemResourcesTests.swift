@@ -26,6 +26,18 @@ import Testing
       close(before)
     }
     #expect(
-      SystemResources.readStandardInput(limitBytes: 100) == [UInt8](repeating: 7, count: count))
+      SystemResources.readToEnd(nil, limitBytes: 100) == [UInt8](repeating: 7, count: count))
+  }
+
+  /// A pipe that a shell makes of `<(…)` has a path, and no size.
+  @Test func aPipeWithAPathIsReadToItsEnd() throws {
+    var ends: [Int32] = [0, 0]
+    #expect(pipe(&ends) == 0)
+    defer { close(ends[0]) }
+    #expect(write(ends[1], [1, 2, 3] as [UInt8], 3) == 3)
+    close(ends[1])
+    #expect(SystemResources.readToEnd("/dev/fd/\(ends[0])") == [1, 2, 3])
+    #expect(SystemResources.readToEnd("/dev/fd") == nil)
+    #expect(SystemResources.readToEnd("/dev/fd/nothing") == nil)
   }
 }

@@ -75,6 +75,15 @@ import Testing
     #expect(try files.ensure(names: ["localhost"], now: now) == [])
     #expect(try files.ensure(names: names + ["10.0.0.7"], now: now) == [.renewedServer])
     #expect(try files.ensure(names: names + ["10.0.0.7"], now: now) == [])
+    // Who asks for one name more does not take those away that others have asked for.
+    #expect(try files.ensure(names: ["fd00::1", "a.example"], now: now) == [.renewedServer])
+    #expect(try files.ensure(names: names + ["10.0.0.7", "fd00::1"], now: now) == [])
+    #expect(try files.ensure(names: ["b.example"], now: now) == [.renewedServer])
+    let certificate = try Certificate(pem: temporary.read("state/server.pem"))
+    #expect(
+      certificate.alternativeNames == [
+        "b.example", "a.example", "localhost", "fd00:0:0:0:0:0:0:1", "127.0.0.1", "10.0.0.7",
+      ])
   }
 
   /// Each file may be lost; a key without its certificate is kept.

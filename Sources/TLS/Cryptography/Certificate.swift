@@ -64,6 +64,22 @@ package struct Certificate: Sendable, Equatable {
       && X509_check_host(handle.pointer, name, name.utf8.count, exactly, nil) == 1
   }
 
+  /// The host names and addresses among the alternative names.
+  package var alternativeNames: [String] {
+    let value = extensionValue([2, 5, 29, 17]) ?? []
+    var outer = DERReader(value[...])
+    var names = DERReader(outer.next(.sequence) ?? [])
+    var found: [String] = []
+    while !names.isAtEnd {
+      if names.isNext(.address), let bytes = names.next(.address).map(Array.init) {
+        found.append(Self.text(address: bytes))
+      } else if let bytes = names.next(.hostName) {
+        found.append(String(decoding: bytes, as: UTF8.self))
+      }
+    }
+    return found
+  }
+
   package func subjectTexts(_ identifier: ASN1Identifier) -> [String] {
     let object = identifier.makeObject()
     defer {
@@ -112,6 +128,13 @@ package struct Certificate: Sendable, Equatable {
   }
 
   // MARK: Details
+
+  private static func text(address: [UInt8]) -> String {
+    if address.count == 4 { return address.map(String.init).joined(separator: ".") }
+    return stride(from: 0, to: address.count - 1, by: 2).map {
+      String(Int(address[$0]) << 8 | Int(address[$0 + 1]), radix: 16)
+    }.joined(separator: ":")
+  }
 
   private static func milliseconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {
     let epoch = ASN1_TIME_set(nil, 0)

@@ -10,6 +10,9 @@ package enum DER {
     case objectIdentifier = 0x06
     case utf8String = 0x0C
     case sequence = 0x30
+    /// Of alternative names (RFC 5280 section 4.2.1.6).
+    case hostName = 0x82
+    case address = 0x87
   }
 
   package static func element(_ tag: Tag, _ content: some Collection<UInt8>) -> [UInt8] {
@@ -65,6 +68,8 @@ package struct DERReader {
   package init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
 
   package var isAtEnd: Bool { rest.isEmpty }
+
+  package func isNext(_ tag: DER.Tag) -> Bool { rest.first == tag.rawValue }
 
   /// The content of the next element with this tag; nil, and nothing more, if it is another.
   package mutating func next(_ tag: DER.Tag) -> ArraySlice<UInt8>? {
