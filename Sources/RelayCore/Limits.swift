@@ -119,9 +119,10 @@ package enum Limits {
   /// APNs").
   package static let unauthenticatedStreams: UInt32 = 1
   package static let providerStreams: UInt32 = 1000
-  /// Pending `ProviderQuery`s of one connection, and what its phones ask about themselves in one
-  /// turn; beyond: `ServiceUnavailable`.
+  /// Pending `ProviderQuery`s of one connection; beyond: `ServiceUnavailable`.
   package static let questionsPerConnection = 16
+  /// Questions of phones about themselves in a connection's turn; beyond: `ServiceUnavailable`.
+  package static let turnInspections = 128
   /// Pending requests on a provider connection without valid credentials, from clients that have
   /// not read our SETTINGS; beyond, those that fail their checks are refused unanswered.
   package static let refusedRequests = 100

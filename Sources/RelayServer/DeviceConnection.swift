@@ -184,7 +184,7 @@ final class DeviceConnection {
       ask(.enrolled, DeviceCredential(device: device, secret: hash), secret: secret, name: name)
     case .inspect(let device):
       questionCount += 1
-      guard questionCount <= Limits.questionsPerConnection,
+      guard questionCount <= Limits.turnInspections,
         handler.transport.http2.queuedBytes <= Limits.unsentBytes
       else { throw .tooManyQuestions }
       ask(.inspected, try request.credential(for: device))
