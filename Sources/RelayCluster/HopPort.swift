@@ -246,7 +246,7 @@ package final class HopPort: Sendable {
   private static func hear(_ message: NATSMessage, _ arrivals: Arrivals) {
     let parts = message.tag.split(separator: ".")
     guard let handlers = arrivals.handlers.withLock({ $0 }), let kind = parts.first else { return }
-    if let loop = Int(kind) { return handlers.onHop(message.body, loop) }
+    if let loop = UInt16(kind) { return handlers.onHop(message.body, Int(loop)) }
     switch kind {
     case "look": handlers.onLook()
     case "ack":

@@ -288,6 +288,7 @@ package struct StripeState: Sendable {
   package static func feedback(
     _ states: [StripeState], after position: Int64, through end: Int64, limit: Int
   ) -> [FeedbackItem] {
+    let limit = max(0, limit)
     var items = states.flatMap { state in
       state.gone[state.firstListed(behind: position)...].lazy.prefix { $0.position <= end }
         .filter { item in !states.contains { $0.ownTokens.contains(item.token) } }.prefix(limit)

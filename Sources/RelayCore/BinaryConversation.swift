@@ -98,12 +98,14 @@ package struct BinaryConversation: Sendable {
   }
 
   /// Gives the pending verdict. Returns how the connection ends, if it does.
-  package mutating func judged(_ rejection: Rejection?, at now: Instant) -> Ending? {
+  package mutating func judged(
+    _ rejection: Rejection?, isDropped: Bool = false, at now: Instant
+  ) -> Ending? {
     guard case .awaiting(let identifier, let thenCloses) = phase else { return nil }
     if let rejection, rejection != .shutdown {
       return close(.init(BinaryStatus(rejection), identifier))
     }
-    if rejection == nil, let identifier { lastAccepted = identifier }
+    if rejection == nil, !isDropped, let identifier { lastAccepted = identifier }
     guard rejection == nil, !thenCloses else { return close(farewell) }
     // The timeout for a partial frame starts now: it was not read before.
     phase = reader.count > 0 ? .reading(since: now) : .idle(since: now)

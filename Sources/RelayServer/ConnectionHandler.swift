@@ -80,6 +80,7 @@ final class ConnectionHandler: SocketHandler {
   private var isPaused = false
   /// The peer's last activity, in the relay's time.
   private var lastActivity: Instant?
+  private let begunAt = RelayClock.steady
   /// Set while a fault lets nothing pass (`Faults/ConnectionHandler+Faults.swift`).
   var muting: Muting?
 
@@ -310,11 +311,13 @@ final class ConnectionHandler: SocketHandler {
     let relayNow = runner.clock.unset(runner.now)
     // The relay may have gone back to an earlier time.
     let last = min(lastActivity ?? relayNow, relayNow)
-    // Strangers make room where sockets are short.
+    // Strangers make room where sockets are short, whatever they send.
     let isInTheWay = runner.settings.areSocketsShort() && !isKnown
-    let patience =
-      isInTheWay ? runner.settings.handshakeTimeout : runner.settings.configuration.idleTimeout
-    let isIdle = !hasStreams && relayNow - last > patience
+    let isOver =
+      isInTheWay
+      ? now - begunAt > runner.settings.handshakeTimeout
+      : relayNow - last > runner.settings.configuration.idleTimeout
+    let isIdle = !hasStreams && isOver
     lastActivity = isIdle ? relayNow : last
     guard isIdle else { return }
     transport.http2.goAway(

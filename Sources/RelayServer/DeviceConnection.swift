@@ -37,6 +37,8 @@ final class DeviceConnection {
   var hasFullStreams = false
   /// Inspections in this turn: each answer may be long.
   private var questionCount = 0
+  /// Whose streams were opened in this turn.
+  private var openedDevices: Set<DeviceID> = []
   /// In a cluster: since when the sweep has seen unanswered requests.
   var askedSince: [StreamID: Instant] = [:]
   var head = HeaderBlock()
@@ -47,6 +49,7 @@ final class DeviceConnection {
   func received(_ events: [HTTP2Event], at now: Instant, on handler: ConnectionHandler) {
     let arena = handler.transport.http2.arena
     questionCount = 0
+    openedDevices.removeAll(keepingCapacity: true)
     for event in events {
       switch event {
       case .headers(let stream, let fields, let endStream):
@@ -101,6 +104,10 @@ final class DeviceConnection {
         try beginOrders(stream, of: try request.credential(for: device), at: now, on: handler)
       } else if case .listen(let device, let acknowledgesItself) = request.route {
         let credential = try request.credential(for: device)
+        // Each opening may bring all that waits for the device once more.
+        guard openedDevices.insert(device).inserted,
+          handler.transport.http2.queuedBytes <= Limits.openingQueuedBytes
+        else { throw .tooManyQuestions }
         streams[stream] = .connecting(
           Listener(device: device, acknowledgesItself: acknowledgesItself))
         handler.runner.raise(

@@ -226,9 +226,9 @@ extension LoopSet {
     let wanted = search.text.lowercased()
     var reports: [DeviceReport] = []
     var place = search.position?.place ?? DeviceNumber(0)
-    let begin = search.position?.loop ?? 0
+    let begin = max(0, search.position?.loop ?? 0)
     for loop in begin..<max(begin, count) {
-      let (first, room) = (place, search.limit - reports.count)
+      let (first, room) = (place, max(0, search.limit) - reports.count)
       let page = await ask(loop) { runner in
         let named = wanted.isEmpty ? [] : runner.settings.names.devices(like: wanted)
         return runner.core.shard.devices(from: first, limit: room, at: runner.now) { id, topics in

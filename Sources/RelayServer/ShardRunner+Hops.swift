@@ -198,9 +198,14 @@ extension ShardRunner {
   private func receiveHop(_ bytes: [UInt8], by port: HopPort) {
     do throws(CodecError) {
       let message = try HopMessage(bytes)
+      let age = RelayClock.wall - message.head.sentAt
+      // Remembered, it would make all that come later repeated.
+      guard age > .zero - Limits.hopAge else {
+        return logger.warning("a message of another node is of the future: compare the clocks")
+      }
       // Nothing is told twice.
       guard !isRepeated(message.head) else { return }
-      let isLate = RelayClock.wall - message.head.sentAt >= Limits.hopAge
+      let isLate = age >= Limits.hopAge
       noticeLoss(before: message.head, isLate: isLate)
       if !isLate { for item in message.items { receive(item, from: message.head) } }
       hops?.journey = nil
@@ -221,7 +226,7 @@ extension ShardRunner {
   /// phones of that node connect again and get the newest.
   private func noticeLoss(before head: HopHead, isLate: Bool) {
     let place = HopSet.Place(node: head.node, loop: head.loop)
-    let expected = (hops?.lastHeads[place]?.number ?? 0) + 1
+    let expected = (hops?.lastHeads[place]?.number ?? 0) &+ 1
     hops?.lastHeads[place] = head
     guard isLate || head.number != expected, let owners = hops?.owners else { return }
     endStreams(of: Set(owners.indices.filter { owners[$0] == head.node }))

@@ -156,6 +156,21 @@ private final class BinaryPeer {
     #expect(try peer.send(Self.frame(4, Self.unknown)) == [8, 8, 0, 0, 0, 4])
   }
 
+  /// The last that was accepted, not one that was dropped behind it.
+  @Test func whatAFaultDropsWasNotAccepted() throws {
+    var conversation = BinaryConversation(at: .init(milliseconds: 0))
+    let now = Instant(milliseconds: 1)
+    for (identifier, isDropped) in [(5, false), (6, true)] as [(UInt8, Bool)] {
+      conversation.receive(Self.frame(identifier, Self.unknown))
+      guard case .judge = conversation.next(at: now) else {
+        Issue.record("no push")
+        return
+      }
+      #expect(conversation.judged(nil, isDropped: isDropped, at: now) == nil)
+    }
+    #expect(conversation.shutDown()?.packet == [8, 10, 0, 0, 0, 5])
+  }
+
   /// Whatever is sent, in whatever pieces: there is nothing but one packet for it.
   @Test func changedBytesAreAnsweredWithOnePacketOrNothing() throws {
     let scene = ConnectionScene()

@@ -96,6 +96,24 @@ import Transport
     #expect(peer.statuses[next] == 200)
   }
 
+  /// Each opening may bring all that waits for the phone: once in a turn is enough.
+  @Test func aPhoneOpensOneStreamInATurn() throws {
+    let scene = ConnectionScene()
+    let peer = try scene.connect(provider: false)
+    let phones = try [peer.enroll(), peer.enroll()]
+    func open(_ phone: (id: String, secret: String)) throws -> StreamID {
+      try peer.request(
+        "POST", "/v1/devices/\(phone.id)/stream", [("authorization", "bearer \(phone.secret)")],
+        isComplete: false)
+    }
+    let streams = try (phones + phones).map(open)
+    try peer.exchange()
+    #expect(streams.map { peer.statuses[$0] } == [200, 200, 503, 503])
+    let next = try open(phones[0])
+    try peer.exchange()
+    #expect(peer.statuses[next] == 200)
+  }
+
   /// Where everybody may enrol, enrolling proves nothing; with a key it does.
   @Test(arguments: [false, true])
   func enrollingIsProofOnlyWithTheKey(hasKey: Bool) throws {

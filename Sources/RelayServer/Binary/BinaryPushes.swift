@@ -184,7 +184,7 @@ final class BinaryPushes {
       case .answer(let answer): settle(answer, handler)
       case .taken: break
       // Silence is this protocol's yes: the next push is read, and the end of the connection seen.
-      case .dropped: judged(nil, handler)
+      case .dropped: judged(nil, isDropped: true, handler)
       case .reset: handler.abort()
       }
     } catch {
@@ -227,8 +227,11 @@ final class BinaryPushes {
     judged(answer.rejection, handler)
   }
 
-  private func judged(_ rejection: Rejection?, _ handler: BinaryConnectionHandler) {
-    if let ending = conversation.judged(rejection, at: RelayClock.steady) {
+  private func judged(
+    _ rejection: Rejection?, isDropped: Bool = false, _ handler: BinaryConnectionHandler
+  ) {
+    let ending = conversation.judged(rejection, isDropped: isDropped, at: RelayClock.steady)
+    if let ending {
       handler.end(saying: ending.packet)
     }
   }
