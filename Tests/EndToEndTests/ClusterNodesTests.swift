@@ -62,6 +62,58 @@ import Testing
     }
   }
 
+  /// Numbers in messages of whoever may speak for a node are not believed.
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func noMessageOfAnotherNodeEndsOne() async throws {
+    let scratch = try Scratch()
+    let server = try await NATSServer(in: scratch.path)
+    @Sendable func tell(_ subject: String, _ bytes: [UInt8]) async throws {
+      let body =
+        "hex:" + bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+      let arguments = ["\(server.port)", "pushrelay.hop.1.\(subject)", body]
+      _ = try await Program.run("python3", [Program.client("nats.py")] + arguments)
+        .checked("nats.py")
+    }
+    @Sendable func head(_ node: UInt64, _ loop: UInt64, _ number: UInt64, at: Int64) -> [UInt8] {
+      [5] + [node, loop, number, UInt64(bitPattern: at) << 1].flatMap(Self.variableLength)
+    }
+    try await server.run { _ in
+      let (_, logs) = try await ClusterRelay.run(["a", "b"], in: scratch.path, on: server) {
+        relays in
+        let now = Int64(Date().timeIntervalSince1970 * 1000)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          group.addTask { try await tell("-1", [5]) }
+          // A question about the feedback with a limit below zero.
+          group.addTask { try await tell("ask.9.1", [1, 0, 1]) }
+          group.addTask {
+            try await tell("0", head(77, 0, .max, at: now))
+            try await tell("0", head(77, 0, 1, at: now + 1))
+          }
+          // As the other node, from the future.
+          for (own, other) in [(0, 0), (0, 1), (1, 0), (1, 1)] as [(Int, UInt64)] {
+            group.addTask { try await tell("\(own)", head(2, other, .max - 1, at: 1 << 62)) }
+          }
+          try await group.waitForAll()
+        }
+        for (index, registered) in try await Self.phones(12, on: relays).enumerated() {
+          let answer = try await relays[index / 6].push(registered.token, "n\(index)")
+          #expect(answer.status == 200, "\(answer)")
+        }
+      }
+      #expect(logs[0].contains("is of the future"), "\(logs[0])")
+    }
+  }
+
+  /// Seven bits a byte, the lowest first; all but the last are marked.
+  private static func variableLength(_ number: UInt64) -> [UInt8] {
+    var (rest, bytes) = (number, [UInt8]())
+    while rest > 0x7F {
+      bytes.append(0x80 | UInt8(rest & 0x7F))
+      rest >>= 7
+    }
+    return bytes + [UInt8(rest)]
+  }
+
   /// What another node answers to one that is ready, also at once, comes back to it.
   @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
   func aNodeIsReadyWhenTheOthersKnowIt() async throws {

@@ -224,6 +224,7 @@ import Testing
     second.add(.registered(Make.device(2), topic, Make.token(1), isOwn: true))
     let states = [first.state, second.state]
     #expect(StripeState.feedback(states, after: 0, through: .max, limit: 9).isEmpty)
+    #expect(StripeState.feedback(states, after: 0, through: .max, limit: -1).isEmpty)
     #expect(Self.records(states).count == 1)
   }
 
