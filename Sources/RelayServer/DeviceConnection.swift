@@ -49,7 +49,7 @@ final class DeviceConnection {
   func received(_ events: [HTTP2Event], at now: Instant, on handler: ConnectionHandler) {
     let arena = handler.transport.http2.arena
     questionCount = 0
-    openedDevices.removeAll(keepingCapacity: true)
+    if !openedDevices.isEmpty { openedDevices = [] }
     for event in events {
       switch event {
       case .headers(let stream, let fields, let endStream):
