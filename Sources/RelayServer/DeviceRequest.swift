@@ -53,7 +53,7 @@ struct DeviceRequest {
       case .requestTimeout:
         (408, "RequestTimeout", "the request did not end in time; send it again, whole")
       case .tooManyQuestions:
-        (503, "ServiceUnavailable", "answers wait to be read: ask again when they are")
+        (503, "ServiceUnavailable", "too much at once, or not read: ask again when it is answered")
       }
     }
   }
