@@ -23,7 +23,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODULES = ["ProviderCredentials", "HTTP2", "DeviceModel", "RelayStore", "RelayCore", "Cockpit"]
 LEAST_SECONDS = 60
-ROUNDS = 8
+ROUNDS = 24
 SWITCH_FILE = "Mutant.swift"
 
 # What an operator becomes: the changes, and how each is written. `a` and `b` are its operands.

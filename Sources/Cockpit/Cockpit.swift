@@ -83,7 +83,7 @@ package struct Cockpit: Service {
         address: .unixDomainSocket(path: path),
         availableConnectionsDelegate: .maximum(Limits.adminConnections, logger: quiet)),
       onServerRunning: { [logger, relay] channel in
-        try? await relay.descriptors.watch(channel)
+        try? await relay.descriptors.watch(channel, isPrivate: true)
         do {
           try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
         } catch {

@@ -301,10 +301,12 @@ extension Simulation {
       return times.contains(at) && window.clocks?.contains(at % TimeText.day) ?? true
     }
     let isPassed = count.contains(Int64(inside.count))
-    // `time` is when the scenario ended.
-    let isCut = window.within != nil && end > time && (count.lowerBound == 0 || !isPassed)
-    let cut = "; the scenario ended \(TimeText.text(duration: end - time)) before that time did"
-    return (isPassed, found(inside, all, match, count) + (isCut ? cut : ""))
+    let found = found(inside, all, match, count)
+    // `time` is when the scenario ended: what was too often by then stays so, no more is known.
+    let isCut = window.within != nil && end > time && inside.count <= count.upperBound
+    guard isCut, !isPassed || count.upperBound < .max else { return (isPassed, found) }
+    let left = TimeText.text(duration: end - time)
+    return (false, found + "; the scenario ended \(left) before that time did")
   }
 
   private func found(

@@ -167,6 +167,9 @@ package enum Limits {
   /// Bytes of answers and lines queued on all streams of one connection.
   package static let providerQueuedBytes = 4_194_304
   package static let deviceQueuedBytes = 67_108_864
+  /// An eighth of the process's open files and sockets, within these bounds, is kept from
+  /// connections.
+  package static let reservedDescriptors = 16...64
   /// Queued bytes from which on no stream of a phone is opened: each may bring all that waits.
   package static let openingQueuedBytes = 8_388_608
 

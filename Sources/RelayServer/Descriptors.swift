@@ -3,30 +3,70 @@ import HTTP2
 import Logging
 package import NIOCore
 import NIOPosix
+import RelayCore
 import Synchronization
 import SystemPackage
 
-/// The open files and sockets of this process. When none are left, listeners pause instead of
-/// trying without end, and that is logged once.
+/// The open files and sockets of this process. When no connection may be opened any more, listeners
+/// pause instead of trying without end, and that is logged once.
+///
+/// Some are kept from connections: where a file cannot be opened when it is needed, not only the
+/// journal fails. Grand Central Dispatch, on which Swift's tasks run, opens one for each of its
+/// threads when there is more work than threads, and ends the process where it cannot
+/// (`_dispatch_workq_count_runnable_workers` of swift-corelibs-libdispatch).
 package final class Descriptors: Sendable {
   private let logger: Logger
   private let isShortage = Atomic(false)
+  private let limit = Atomic(Int.max)
+  private let connections = Atomic(0)
+  let mostConnections = Atomic(Int.max)
 
   init(_ logger: Logger) { self.logger = logger }
+
+  private static var openCount: Int? {
+    try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+  }
 
   /// Raises the limit to the system's maximum and logs how many are left.
   func raise() {
     guard let limit = SystemResources.raiseOpenFiles() else { return }
-    let open = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0
+    self.limit.store(limit, ordering: .relaxed)
     logger.info(
-      "files and sockets", metadata: ["limit": "\(limit)", "left": "\(max(0, limit - open))"])
+      "files and sockets",
+      metadata: ["limit": "\(limit)", "left": "\(max(0, limit - (Self.openCount ?? 0)))"])
+    measure()
   }
 
-  /// Makes a listener pause when none are left.
-  package func watch(_ listener: any Channel) async throws {
+  /// Makes a listener pause when no connection may be opened any more.
+  ///
+  /// - Parameter isPrivate: it takes from the reserve, so that whoever looks after the relay can
+  ///   look at it.
+  package func watch(_ listener: any Channel, isPrivate: Bool = false) async throws {
+    measure()
+    // One at a time, so that a pause comes before the next one.
+    try await listener.setOption(.maxMessagesPerRead, value: 1).get()
     try await listener.eventLoop.submit { [self] in
-      try listener.pipeline.syncOperations.addHandler(AcceptPause(self), position: .first)
+      let handler = AcceptPause(self, isPrivate: isPrivate)
+      try listener.pipeline.syncOperations.addHandler(handler, position: .first)
     }.get()
+  }
+
+  /// What the relay needs beside connections is open when it listens.
+  private func measure() {
+    guard let open = Self.openCount else { return }
+    let limit = limit.load(ordering: .relaxed)
+    allow(connections: limit - open + connections.load(ordering: .relaxed), of: limit)
+  }
+
+  /// Allows as many connections as there is room for, but for the reserve.
+  func allow(connections room: Int, of limit: Int) {
+    let reserve = Limits.reservedDescriptors
+    let kept = min(max(limit / 8, reserve.lowerBound), reserve.upperBound)
+    mostConnections.store(max(1, room - kept), ordering: .relaxed)
+  }
+
+  fileprivate var mayAccept: Bool {
+    connections.load(ordering: .relaxed) < mostConnections.load(ordering: .relaxed)
   }
 
   var areShort: Bool { isShortage.load(ordering: .relaxed) }
@@ -49,33 +89,50 @@ package final class Descriptors: Sendable {
     case .noBufferSpace, .noMemory: limit = "memory of the kernel"
     default: return false
     }
-    if !isShortage.exchange(true, ordering: .relaxed) {
-      logger.error(
-        "no file or socket can be opened: connections wait until some end, or raise the limit",
-        metadata: ["limit": "\(limit)", "error": "\(error)"])
-    }
+    say(limit, error)
     return true
   }
 
-  fileprivate func accepted() {
-    guard areShort else { return }
-    isShortage.store(false, ordering: .relaxed)
-    logger.notice("connections are accepted again")
+  private func say(_ limit: String, _ error: Errno) {
+    guard !isShortage.exchange(true, ordering: .relaxed) else { return }
+    logger.error(
+      "no file or socket can be opened: connections wait until some end, or raise the limit",
+      metadata: ["limit": "\(limit)", "error": "\(error)"])
+  }
+
+  /// Counts a connection until it is closed; says whether there may be another.
+  fileprivate func count(_ connection: any Channel) -> Bool {
+    let count = connections.add(1, ordering: .relaxed).newValue
+    connection.closeFuture.whenComplete { [self] _ in connections.subtract(1, ordering: .relaxed) }
+    let most = mostConnections.load(ordering: .relaxed)
+    guard count < most else {
+      say("RLIMIT_NOFILE of this process (ulimit -n, LimitNOFILE)", .tooManyOpenFiles)
+      return false
+    }
+    // A place or two that come and go are no end of it.
+    if areShort, count <= most - most / 16 {
+      isShortage.store(false, ordering: .relaxed)
+      logger.notice("connections are accepted again")
+    }
+    return true
   }
 }
 
 /// Stops accepting for a moment after a failure for lack of resources. Otherwise the listener would
 /// be ready again at once and keep the loop busy.
 private final class AcceptPause: ChannelInboundHandler {
-  typealias InboundIn = NIOAny
+  typealias InboundIn = any Channel
   private static let pause = TimeAmount.milliseconds(200)
 
   private let descriptors: Descriptors
+  private let isPrivate: Bool
 
-  init(_ descriptors: Descriptors) { self.descriptors = descriptors }
+  init(_ descriptors: Descriptors, isPrivate: Bool) {
+    (self.descriptors, self.isPrivate) = (descriptors, isPrivate)
+  }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    descriptors.accepted()
+    if !descriptors.count(unwrapInboundIn(data)), !isPrivate { pause(context) }
     context.fireChannelRead(data)
   }
 
@@ -85,9 +142,19 @@ private final class AcceptPause: ChannelInboundHandler {
     else {
       return context.fireErrorCaught(error)
     }
+    pause(context)
+  }
+
+  private func pause(_ context: ChannelHandlerContext) {
     let listener = context.channel
     try? listener.syncOptions?.setOption(.autoRead, value: false)
-    context.eventLoop.assumeIsolated().scheduleTask(in: Self.pause) {
+    resume(listener, on: context.eventLoop.assumeIsolated())
+  }
+
+  private func resume(_ listener: any Channel, on loop: NIOIsolatedEventLoop) {
+    loop.scheduleTask(in: Self.pause) { [self] in
+      guard listener.isActive else { return }
+      guard isPrivate || descriptors.mayAccept else { return resume(listener, on: loop) }
       try? listener.syncOptions?.setOption(.autoRead, value: true)
     }
   }

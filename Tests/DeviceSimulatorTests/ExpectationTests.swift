@@ -114,6 +114,18 @@ import Testing
       #"{"expect":{"what":"refused","push":"b"},"within":"110m"}"#,
       "it did not happen; the scenario ended 10m before that time did"
     ),
+    (
+      #"{"never":{"what":"refused","push":"b"},"within":"110m"}"#,
+      "it did not happen; the scenario ended 10m before that time did"
+    ),
+    (
+      #"{"expect":{"what":"banner","push":"b"},"within":"110m","count":1}"#,
+      "day 1 00:20:00.050 push 2 (b) banner: two; the scenario ended 10m before that time did"
+    ),
+    (
+      #"{"never":{"what":"banner","push":"b"},"within":"110m"}"#,
+      "once: day 1 00:20:00.050 push 2 (b) banner: two"
+    ),
   ])
   func whatAFailedOneSays(expectation: String, found: String) throws {
     let result = try play(scenarioText(events: Self.events, expect: "[\(expectation)]"))

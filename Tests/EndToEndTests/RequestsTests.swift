@@ -101,6 +101,21 @@ import Testing
     }
   }
 
+  /// A terminal obeys U+009B as it does ESC [, and U+202E turns the rest of a line around.
+  @Test func jsonIsHarmlessOnATerminalAndSaysTheSame() async throws {
+    let title = "\u{9B}2J caf\u{E9} \u{202E}x"
+    try await scene { relay, _, token in
+      let id = try await push(relay, to: token, #"{"aps":{"alert":{"title":"\#(title)"}}}"#)
+      let seen = try await relay.command("requests", id, "--json")
+      #expect(seen.succeeded && seen.output.contains(#"\u009b2J café \u202ex"#), "\(seen)")
+      #expect(!seen.output.unicodeScalars.contains { $0 == "\u{9B}" || $0 == "\u{202E}" })
+      let request = try JSONSerialization.jsonObject(with: Data(seen.output.utf8)) as? [String: Any]
+      let payload = request?["payload"] as? [String: Any]
+      let alert = (payload?["aps"] as? [String: Any])?["alert"] as? [String: Any]
+      #expect(alert?["title"] as? String == title, "\(seen)")
+    }
+  }
+
   @Test func whatIsRefusedIsKeptAndWhatIsForgottenIsGone() async throws {
     try await scene(["--redact", "user.email, aps.alert"]) { relay, admin, token in
       let odd = Push(to: token, try await relay.providerToken()).with { push in

@@ -8,8 +8,12 @@ doors.py unread HOST:PORT PID
     `grew BYTES median MILLISECONDS slowest MILLISECONDS left DESCRIPTORS kept BYTES`: of the process's resident memory; of answers to
     /health/live meanwhile; what is open 15 seconds later, and the memory then.
 doors.py descriptors HOST:PORT PID LIMIT ADMIN
-    Opens connections until the process has no descriptor left, waits, closes them, and asks again. Prints
-    `ticks N answered YES`: the processor time that it has taken meanwhile, in hundredths of a second.
+    Opens as many connections as the process may open files, waits, closes them, and asks again. Prints `ticks N
+    left N answered YES`: the processor time that it has taken meanwhile, in hundredths of a second, and the files
+    that it could open.
+doors.py pinging HOST:PORT PID LIMIT
+    Has strangers that say HTTP/2's preface and PING each second take all places, and waits for the one that came
+    last. Prints `answered YES`: whether the relay has greeted it before a minute was over.
 doors.py page HOST:PORT CHROMIUM
     Has a browser open a page of another port of this machine, which asks for what it may not have. Prints what
     the browser told the page."""
@@ -175,25 +179,61 @@ def ticks(process):
     return int(fields[11]) + int(fields[12])
 
 
-def use_up(process):
+def fill(words=b""):
+    """As many strangers as the process may open files, so that the last ones wait at the door."""
     strangers = []
-    while descriptors(process) < int(sys.argv[4]):
+    for number in range(int(sys.argv[4])):
         strangers.append(dial())
-        if len(strangers) > 5000:
-            raise SystemExit("the process takes more than its limit")
-        if len(strangers) % 10 == 0:
+        strangers[-1].sendall(words)
+        if number % 10 == 0:
             time.sleep(0.01)
-    # These wait at the door.
-    waiting = [dial() for _ in range(20)]
+    return strangers
+
+
+def use_up(process):
+    strangers = fill()
     before = ticks(process)
     time.sleep(2)
     used = ticks(process) - before
-    for stream in strangers + waiting:
+    left = int(sys.argv[4]) - descriptors(process)
+    for stream in strangers:
         stream.close()
     global host, port
     host, port = sys.argv[5].rsplit(":", 1)
     answered = ask("/health/live")[0] == 200
-    print(f"ticks {used} answered {answered}")
+    print(f"ticks {used} left {left} answered {answered}")
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+PING = bytes([0, 0, 8, 6, 0, 0, 0, 0, 0]) + b"stranger"
+
+
+def ping_on():
+    strangers = fill(PREFACE)
+    last, answer, end = None, b"", time.monotonic() + 60
+    while not answer and time.monotonic() < end:
+        for stream in strangers:
+            try:
+                stream.sendall(PING)
+            except OSError:
+                pass
+        try:
+            # Whoever is turned away comes again.
+            if not last:
+                last = dial()
+                last.sendall(PREFACE)
+                last.settimeout(1)
+            answer = last.recv(9)
+            if not answer:
+                last = None
+        except TimeoutError:
+            pass
+        except OSError:
+            last = None
+    for stream in strangers:
+        stream.close()
+    # SETTINGS come first (RFC 9113, section 3.4).
+    print(f"answered {answer[3:4] == bytes([4])}")
 
 
 # MARK: A browser
@@ -248,5 +288,7 @@ elif mode == "unread":
     leave_unread(sys.argv[3])
 elif mode == "descriptors":
     use_up(sys.argv[3])
+elif mode == "pinging":
+    ping_on()
 else:
     open_page(sys.argv[3])
