@@ -129,7 +129,7 @@ package struct HeldPush {
       budget.map { budget in
         let left = "\(name) budget: \(budget.remaining) of \(budget.limit.burst) left"
         guard budget.remaining == 0, let next = budget.next else { return left }
-        let went = last.map { " the last went at \($0.text(at: now))," } ?? ""
+        let went = last.map { " the last on it went at \($0.text(at: now))," } ?? ""
         return "\(left),\(went) one comes back every \(budget.limit.interval.afterEvery), "
           + "the next at \(next.text(at: now))"
       }

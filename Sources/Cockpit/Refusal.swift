@@ -205,12 +205,15 @@ extension Request {
     return plain.queryParameters[values: Substring(name)].map(String.init).filter { !$0.isEmpty }
   }
 
-  /// Refuses query parameters that nobody looks at: with a name misspelt, a filter would hold for
-  /// all.
+  /// Refuses query parameters that nobody looks at: with a name misspelt, or an empty value such as
+  /// that of a variable that is not set, a filter would hold for all.
   func allow(_ names: String...) throws(Refusal) {
-    for (key, _) in uri.queryParameters {
+    for (key, value) in uri.queryParameters {
       let name = String(key)
-      guard !names.contains(name) else { continue }
+      guard !names.contains(name) else {
+        guard value.isEmpty, name != "limit" else { continue }
+        throw .body("\(name) is empty: say what, or leave it out", field: name)
+      }
       throw .body(
         "there is no parameter \(name.inOneLine): known are \(names.joined(separator: ", "))",
         field: name)

@@ -99,12 +99,25 @@ struct RequestRoutes {
       request.parameter("status"), "status", "is an HTTP status such as 400"
     ) { text in Int(text).flatMap { (100...599).contains($0) ? $0 : nil } }
     match.payload = request.parameters("payload").map { PayloadCondition($0) }
+    // Anywhere is where there is something.
+    try Self.check(match.payload.filter { !$0.path.names.isEmpty }, relay, field: "payload")
     match.since = try request.parameter("since").map { try epoch.moment($0) }
     if let token = try Refusal.token(request.parameter("token")) { match.tokens = [token] }
     if let device = try Refusal.device(request.parameter("device")) {
       match.tokens = try await Self.tokens(of: device, relay)
     }
     return match
+  }
+
+  /// Refuses conditions that what is kept cannot tell.
+  static func check(
+    _ conditions: [PayloadCondition], _ relay: Relay, field: String
+  ) throws(Refusal) {
+    for place in relay.redactedPlaces {
+      guard let condition = conditions.first(where: { $0.path.overlaps(place) }) else { continue }
+      let what = condition.path.names.isEmpty ? "the payload" : condition.path.description
+      throw .body("\(place) is redacted: nobody can say what \(what) was", field: field)
+    }
   }
 
   static func tokens(of device: DeviceID, _ relay: Relay) async throws -> [DeviceToken] {

@@ -57,13 +57,7 @@ struct WaitRoutes {
   /// Conditions that what is kept cannot tell.
   private func check(_ match: RequestMatch) throws {
     guard relay.keepsRequests else { throw RequestRoutes.notKept }
-    for place in relay.redactedPlaces {
-      if let condition = match.payload.first(where: { $0.path.overlaps(place) }) {
-        throw Refusal.body(
-          "\(place) is redacted: nobody can say what \(condition.path) was",
-          field: "expect.match.payload")
-      }
-    }
+    try RequestRoutes.check(match.payload, relay, field: "expect.match.payload")
   }
 
   func wait(_ wish: WaitWish) async throws -> WaitAnswer {
@@ -262,7 +256,19 @@ struct WaitRoutes {
     finding.refusals = found.value
       .filter { match.matches($0) && $0.answer?.refusal != nil }
       .map(\.at).sorted()
+    // Of a client that has not shown who it is only the refusal is kept.
+    let kept = Set(found.value.map(\.uniqueID))
+    let refused = await relay.refusals(limit: Limits.rememberedRefusals)
+    finding.missing.formUnion(refused.missing)
+    finding.refusals += refused.value
+      .filter { !kept.contains($0.uniqueID) && match.mayMatch($0) }.map(\.at)
+    finding.refusals.sort()
     if finding.refusals.isEmpty { finding.nearest = found.value.first }
+    if let push = wish.push {
+      let life = await relay.life(of: push)
+      finding.missing.formUnion(life.missing)
+      finding.isKnown = life.value != nil
+    }
     return finding
   }
 
@@ -327,6 +333,7 @@ struct WaitRoutes {
         throw Refusal.conflict("Happened", "such a request was refused at \(at.iso8601)")
       }
       guard let event = finding.events.first else {
+        try checkThatItCannotHappen(finding, wish, since: start)
         return WaitAnswer(at: relay.now.milliseconds, relayTime: (relay.now - start).text)
       }
       throw Refusal.conflict("Happened", "it has happened: \(event.at) \(event.text)")
@@ -356,6 +363,22 @@ struct WaitRoutes {
     throw refusal
   }
 
+  /// That nothing has happened means nothing for a push that is another relay's, nor before the
+  /// time is over.
+  private func checkThatItCannotHappen(
+    _ finding: Finding, _ wish: WaitWish, since start: Instant
+  ) throws {
+    guard wish.push == nil || finding.isKnown else {
+      throw Refusal.missing("UnknownNotification", nothing(wish, finding))
+    }
+    guard let within = wish.within, relay.now < start + within, !finding.isHopeless else { return }
+    let hint = relay.virtualClock == nil ? "a longer timeout" : "advance, or moves the clock itself"
+    throw Refusal.conflict(
+      "NotYet",
+      "it has not happened, but only \((relay.now - start).text) of \(within.text) have passed: "
+        + "whoever waits needs \(hint)")
+  }
+
   /// The first difference of a request from the wanted; a refused one did not become a push.
   private static func difference(_ match: RequestMatch, _ request: SentRequest) -> String? {
     match.differences(of: request).first
@@ -366,11 +389,25 @@ struct WaitRoutes {
 
   private func nothing(_ wish: WaitWish, _ finding: Finding) -> String {
     if wish.what.isOfDevice { return "the device is not \(wish.what.rawValue)" }
+    if finding.isKnown, wish.what == .refused { return "it was not refused" }
     if finding.isKnown { return "the relay no longer keeps the request of such a push" }
     guard let push = wish.push else {
       return wish.match == nil ? "nothing of the kind has happened" : "no such push was sent"
     }
     return "the relay knows no push \(push): it is another relay's, mistyped, or forgotten"
+  }
+}
+
+extension RequestMatch {
+  /// Whether a request of which only the refusal is kept may be one.
+  fileprivate func mayMatch(_ refused: RefusedRequest) -> Bool {
+    // Nobody knows these of it.
+    guard tokens == nil, pushType == nil, headers.isEmpty, payload.isEmpty, topic == nil else {
+      return false
+    }
+    return id.map { $0 == refused.uniqueID } ?? true && since.map { $0 <= refused.at } ?? true
+      && status.map { $0 == Int(refused.rejection.status) } ?? true
+      && reason.map { $0 == refused.rejection.reason } ?? true
   }
 }
 

@@ -116,9 +116,14 @@ extension Phone {
     silentLimit.consume(&silentAllowance, at: now)
   }
 
-  /// Holds the newest silent push, and all visible ones, which are shown at once.
+  /// Holds the newest silent push, and all visible ones, which are shown at once; none of those
+  /// that are tried once.
   private mutating func hold(_ push: RemotePush, _ wait: Wait) {
     let index = push.app.number
+    if push.isOnce == true {
+      if !push.isSilent, push.handler == nil { present(push, isContentReady: false) }
+      return report(push.id, .notLaunched(.expired))
+    }
     if push.isSilent || push.handler != nil {
       replaceHeld(by: push)
       apps[index].heldPush = push

@@ -91,6 +91,8 @@ package struct RemotePush: Hashable, Codable, Sendable {
   package var acceptedAt: Instant?
   /// `apns-expiration`; nil for one without an end, also below.
   package var expiresAt: Instant?
+  /// `apns-expiration: 0`: tried once, it never waits.
+  package var isOnce: Bool?
   package var priority: Int?
   /// Nil for a push to the app itself.
   package var handler: PushHandler?
@@ -100,6 +102,8 @@ package struct RemotePush: Hashable, Codable, Sendable {
   package var owner: AppID?
   /// The relay took it for visible, whatever of it a phone can show.
   package var isVisible: Bool?
+  /// How a real relay names it: its outcome is told to that relay after a restart, too.
+  package var relayID: String?
 
   package init(
     id: PushID, app: AppID, alert: String? = nil, badge: Int? = nil, hasSound: Bool = false,

@@ -258,6 +258,18 @@ extension Simulation {
     return number
   }
 
+  /// One that waits since an earlier run.
+  private mutating func know(_ push: RemotePush, of app: Int32) {
+    guard let id = push.relayID.flatMap({ UniqueID($0) }) else { return }
+    var entry = PushEntry(
+      app: app, name: nil, payload: .silent, collapseID: push.collapseID, postedAt: time)
+    (entry.id, entry.acceptedAt) = (id, push.acceptedAt?.milliseconds)
+    entry.expiresAt = push.expiresAt?.milliseconds
+    entry.told = "of an earlier run"
+    pushIDs[push.id] = firstPush + Int32(pushes.count)
+    pushes.append(entry)
+  }
+
   mutating func hear(_ phone: Int32, isKeepAlive: Bool) {
     guard case .live = phones[Int(phone)].link else { return }
     tell(phone, .linkHeard)
@@ -286,7 +298,10 @@ extension Simulation {
     phones.append(
       PhoneEntry(
         name: name, model: model, credential: .unused, path: LinkModel(), network: model.network))
-    for app in model.apps { _ = addApp(app.definition.name, of: number) }
+    for app in model.apps {
+      let place = addApp(app.definition.name, of: number)
+      for push in app.heldPushes { know(push, of: place) }
+    }
     for effect in effects { perform(effect.action, of: number) }
     for app in model.apps {
       guard let archive = archives[app.definition.name] else { continue }

@@ -254,8 +254,10 @@ extension Simulation {
       collapseID: entry.collapseID,
       acceptedAt: Instant(milliseconds: entry.acceptedAt ?? start + entry.postedAt))
     remote.expiresAt = entry.expiresAt.map { Instant(milliseconds: $0) }
+    remote.isOnce = entry.expiresAt == nil ? true : nil
     remote.priority = Int(entry.priority.rawValue)
     remote.isVisible = entry.notificationClass == .visible
+    remote.relayID = entry.id?.description
     guard let handler else { return remote }
     remote.handler = handler
     remote.subject = handler.subject(of: entry.payload)

@@ -8,8 +8,10 @@ struct FollowedClock {
   var time: Int64
   /// The time of the phones' next work, as last told to the relay.
   var told = Int64.max
-  /// Barriers that wait for the end of transfers, by index of their phone.
+  /// Barriers that wait for the end of transfers, by index of their phone: on its stream, and on
+  /// that of orders.
   var barriers: [Int: UInt64] = [:]
+  var orderBarriers: [Int: UInt64] = [:]
   /// The phones at the relay's checkpoints, by checkpoint number.
   var checkpoints: [UInt32: LiveSimulation] = [:]
   var epoch: UInt32 = 0
@@ -43,10 +45,29 @@ extension PhoneDriver {
     write(.barrier(number: 0, next: nextMoment), session.phone)
   }
 
+  /// The relay's clock on a phone's stream of orders, which is there when the phone is off, too.
+  func heardOnOrders(_ line: DownLine, _ phone: Int) {
+    guard ending == nil, clock != nil else { return }
+    switch line {
+    case .barrier(let number, let time):
+      clock?.orderBarriers[phone] = number
+      moveClock(to: time.milliseconds)
+    case .checkpoint(let line):
+      follow(line)
+      settle()
+    case .hello, .notification, .broadcast, .empty, .keepAlive, .bye, .error, .unknown: break
+    }
+  }
+
+  /// A line tells its time before the barrier behind it does.
+  func pass(to time: Instant) {
+    guard let known = clock?.time, known < time.milliseconds else { return }
+    clock?.time = time.milliseconds
+    simulation.advance(to: time.milliseconds)
+  }
+
   func moveClock(to time: Int64) {
-    guard let known = clock?.time else { return }
-    clock?.time = max(known, time)
-    simulation.advance(to: max(known, time))
+    pass(to: Instant(milliseconds: time))
     settle()
   }
 
@@ -89,7 +110,7 @@ extension PhoneDriver {
     configuration.warn("the relay and these phones were taken back to \(time.iso8601)")
   }
 
-  private var nextMoment: Instant? {
+  var nextMoment: Instant? {
     simulation.nextWake == .max ? nil : Instant(milliseconds: simulation.nextWake)
   }
 
@@ -97,13 +118,11 @@ extension PhoneDriver {
   /// the next work when it changes.
   func answerBarriers() {
     guard let known = clock else { return }
-    if known.told != simulation.nextWake,
-      let phone = phones.firstIndex(where: { $0.lines != nil })
-    {
+    if known.told != simulation.nextWake, let lines = anyLines {
       clock?.told = simulation.nextWake
-      write(.barrier(number: 0, next: nextMoment), phone)
+      lines.yield(.init(.barrier(number: 0, next: nextMoment)))
     }
-    guard transfers.isEmpty, !known.barriers.isEmpty else { return }
+    guard transfers.isEmpty, !known.barriers.isEmpty || !known.orderBarriers.isEmpty else { return }
     guard untold == 0 || known.isOverdue else {
       if known.patience == nil { clock?.patience = Task { await waitedForLong() } }
       return
@@ -113,7 +132,18 @@ extension PhoneDriver {
       (phones[phone].lines ?? phones[phone].unheard)?
         .yield(.init(.barrier(number: number, next: nextMoment)))
     }
+    for (phone, number) in known.orderBarriers {
+      phones[phone].orders.feed?.yield(.init(.barrier(number: number, next: nextMoment)))
+    }
     clock?.barriers.removeAll(keepingCapacity: true)
+    clock?.orderBarriers.removeAll(keepingCapacity: true)
+  }
+
+  /// The relay hears of the next work on a stream of orders where no phone listens.
+  private var anyLines: AsyncStream<PhoneSession.SentLine>.Continuation? {
+    for phone in phones { if let lines = phone.lines { return lines } }
+    for phone in phones { if let feed = phone.orders.feed { return feed } }
+    return nil
   }
 
   /// The relay, or an app's server, has been told something that a clock waits for.

@@ -11,6 +11,8 @@ struct OrderBook {
   var identity: DeviceIdentity?
   /// Reads the phone's stream of orders; it is there without coverage, too.
   var task: Task<Void, Never>?
+  /// Lines to that stream.
+  var feed: AsyncStream<PhoneSession.SentLine>.Continuation?
   /// The trace since the order that is being carried out; nil without one.
   var lines: [String]?
   /// Resumed when the link that the order has opened stands, or has failed.
@@ -27,6 +29,8 @@ extension PhoneDriver {
     guard configuration.takesOrders, phones[phone].orders.task == nil, ending == nil,
       let identity = phones[phone].orders.identity
     else { return }
+    // The clock waits for it: from then on it can tell the phone the time wherever that is.
+    untold += 1
     phones[phone].orders.task = Task {
       let wasOpen = await readOrders(phone, as: identity)
       phones[phone].orders.task = nil
@@ -39,19 +43,50 @@ extension PhoneDriver {
   private nonisolated func readOrders(_ phone: Int, as identity: DeviceIdentity) async -> Bool {
     guard let client = try? await pool.client(for: phone),
       let stream = try? await DeviceAPI(client).openStream("orders", of: identity)
-    else { return false }
-    try? await withTaskCancellationHandler {
-      for try await line in stream.lines {
-        guard let order = OrderLine(line.span) else { continue }
-        var bytes: [UInt8] = []
-        await perform(order, phone).write(to: &bytes)
-        try await stream.write(bytes)
-      }
-      stream.finish()
+    else {
+      await opened(ordersOf: phone, nil)
+      return false
+    }
+    let (lines, feed) = AsyncStream.makeStream(of: PhoneSession.SentLine.self)
+    await opened(ordersOf: phone, feed)
+    await withTaskCancellationHandler {
+      async let written: Void = {
+        for await line in lines { try await stream.write(line.bytes) }
+        stream.finish()
+      }()
+      do {
+        for try await line in stream.lines {
+          if let order = OrderLine(line.span) {
+            feed.yield(.init(await perform(order, phone)))
+          } else if let line = DownLine(line.span) {
+            await heardOnOrders(line, phone)
+          }
+        }
+      } catch {}
+      feed.finish()
+      try? await written
     } onCancel: {
       stream.cancel()
     }
+    await closed(ordersOf: phone)
     return true
+  }
+
+  /// A phone whose relay's clock moves only when told follows it there, too.
+  private func opened(
+    ordersOf phone: Int, _ feed: AsyncStream<PhoneSession.SentLine>.Continuation?
+  ) {
+    phones[phone].orders.feed = feed
+    if clock != nil { feed?.yield(.init(.barrier(number: 0, next: nextMoment))) }
+    told()
+  }
+
+  private func closed(ordersOf phone: Int) {
+    phones[phone].orders.feed = nil
+    clock?.orderBarriers[phone] = nil
+    // Its moment went with it.
+    clock?.told = .max
+    if ending == nil { settle() }
   }
 
   private func perform(_ line: OrderLine, _ phone: Int) async -> DoneLine {

@@ -42,8 +42,10 @@ extension PhoneDriver {
         // Behind the barrier: who takes orders goes by the relay's clock.
         takeOrders(session.phone)
       case .notification(let delivery):
+        pass(to: delivery.sentAt)
         simulation.handle(.received(delivery), of: session.phone, at: now)
-      case .broadcast(let broadcast, _):
+      case .broadcast(let broadcast, let sentAt):
+        pass(to: sentAt)
         simulation.handle(.broadcast(broadcast), of: session.phone, at: now)
       case .empty: simulation.handle(.heard(isKeepAlive: false), of: session.phone, at: now)
       case .keepAlive: simulation.handle(.heard(isKeepAlive: true), of: session.phone, at: now)
@@ -62,6 +64,7 @@ extension PhoneDriver {
     linkDecided(session.phone)
     if phones[session.phone].lines != nil { counts.listening -= 1 }
     phones[session.phone].lines = nil
+    clock?.told = .max
     simulation.handle(.lost(reason: reason), of: session.phone, at: now)
     settle()
     if reason == CloseReason.superseded.name {

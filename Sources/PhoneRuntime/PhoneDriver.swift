@@ -394,6 +394,8 @@ extension PhoneDriver {
     }
     phones[phone].lines = nil
     phones[phone].task = nil
+    // What it was told on that stream went with it.
+    clock?.told = .max
   }
 
   // MARK: Transfers

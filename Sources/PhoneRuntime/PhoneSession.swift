@@ -95,6 +95,12 @@ struct PhoneSession: Sendable {
       line.write(to: &bytes)
       self.bytes = bytes
     }
+
+    init(_ line: DoneLine) {
+      var bytes: [UInt8] = []
+      line.write(to: &bytes)
+      self.bytes = bytes
+    }
   }
 
   private func write(_ lines: AsyncStream<SentLine>, to stream: ClientStream) async throws {

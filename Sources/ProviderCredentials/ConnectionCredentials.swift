@@ -76,7 +76,9 @@ package struct ConnectionCredentials: Sendable {
   private var scope: Scope
   private var current: Presented?
   private var previous: Presented?
-  private var lastUpdateMilliseconds: Int64?
+  /// When tokens were updated, in milliseconds: those of a topic-specific key and of its related
+  /// one, by key id, are two; those of a team are one.
+  private var lastUpdates: [String: Int64] = [:]
 
   package init() {
     binding = .unbound
@@ -199,7 +201,7 @@ package struct ConnectionCredentials: Sendable {
       previous = current
       current = presented
     } else {
-      try countUpdate(now: now)
+      try countUpdate(of: key, now: now)
       previous = current
       current = presented
     }
@@ -230,11 +232,14 @@ package struct ConnectionCredentials: Sendable {
     return binding
   }
 
-  private mutating func countUpdate(now: Int64) throws(CredentialError) {
+  private mutating func countUpdate(
+    of key: ProviderKeys.Key, now: Int64
+  ) throws(CredentialError) {
     guard current != nil else { return }
-    if let last = lastUpdateMilliseconds, now - last < Self.updateIntervalMilliseconds {
+    let name = key.topics == nil ? "" : key.entry.keyID
+    if let last = lastUpdates[name], now - last < Self.updateIntervalMilliseconds {
       throw .tooManyUpdates
     }
-    lastUpdateMilliseconds = now
+    lastUpdates[name] = now
   }
 }

@@ -1,7 +1,8 @@
 import Primitives
 import RelayCore
 
-/// The streams of one loop whose phones use the relay's virtual time.
+/// The streams of one loop whose phones use the relay's virtual time. A stream of orders is one for
+/// as long as the phone has no other: it is off, has no network, or is coming back.
 ///
 /// A phone joins with a `barrier` line of number 0. After each line to it, and when its own next
 /// moment comes, it gets a barrier. Its answer follows its acknowledgements on the same stream, so
@@ -9,6 +10,7 @@ import RelayCore
 struct ClockFollowers {
   struct Follower {
     let device: DeviceID
+    let takesOrders: Bool
     /// When the phone next acts by itself.
     private(set) var next: Instant?
     /// How often in a row it has named a moment that was over.
@@ -18,7 +20,11 @@ struct ClockFollowers {
     /// The barrier that it has not answered.
     var asked: UInt64?
 
-    init(device: DeviceID) { self.device = device }
+    init(device: DeviceID, takesOrders: Bool) {
+      (self.device, self.takesOrders) = (device, takesOrders)
+    }
+
+    func isDue(at now: Instant) -> Bool { next.map { $0 <= now } ?? false }
 
     /// A moment that is over would be due for ever. It is put off by a millisecond, and by twice as
     /// long each time, so that time goes on beside a phone that has nothing else to say.
@@ -30,25 +36,49 @@ struct ClockFollowers {
   }
 
   private var followers: [StreamAddress: Follower] = [:]
+  /// Streams that are none of orders, of each device.
+  private var listening: [DeviceID: Int] = [:]
   private var lastNumber: UInt64 = 0
 
   /// Adds a stream, or updates the phone's next moment; returns whether it is new.
   mutating func add(
-    _ stream: StreamAddress, _ device: DeviceID, next: Instant?, at now: Instant
+    _ stream: StreamAddress, _ device: DeviceID, next: Instant?, at now: Instant,
+    takesOrders: Bool = false
   ) -> Bool {
     let isNew = followers[stream] == nil
-    followers[stream, default: Follower(device: device)].plan(next, at: now)
+    if isNew, !takesOrders { listening[device, default: 0] += 1 }
+    followers[stream, default: Follower(device: device, takesOrders: takesOrders)]
+      .plan(next, at: now)
     return isNew
   }
 
-  mutating func remove(_ stream: StreamAddress) { followers[stream] = nil }
+  mutating func remove(_ stream: StreamAddress) {
+    guard let follower = followers.removeValue(forKey: stream), !follower.takesOrders else {
+      return
+    }
+    let left = (listening[follower.device] ?? 1) - 1
+    listening[follower.device] = left > 0 ? left : nil
+    // Time stands until it is back, or says that it does not come.
+    touch(follower.device)
+  }
+
+  private func isAsked(_ follower: Follower) -> Bool {
+    !follower.takesOrders || listening[follower.device] == nil
+  }
 
   var streams: Dictionary<StreamAddress, Follower>.Keys { followers.keys }
+  var devices: Set<DeviceID> { Set(followers.values.map(\.device)) }
 
-  /// Keeps only these streams, and awaits none of their answers.
-  mutating func keep(_ staying: Set<StreamAddress>) {
-    followers = followers.filter { staying.contains($0.key) }
+  /// Goes back to the streams of then that stay, keeps those of orders, and awaits no answers.
+  mutating func goBack(to then: Self, staying: Set<StreamAddress>) {
+    let kept = followers.filter(\.value.takesOrders)
+    followers = then.followers.filter { staying.contains($0.key) && !$0.value.takesOrders }
+      .merging(kept) { then, _ in then }
     for stream in followers.keys { followers[stream]?.asked = nil }
+    listening = [:]
+    for follower in followers.values where !follower.takesOrders {
+      listening[follower.device, default: 0] += 1
+    }
   }
 
   mutating func answered(
@@ -69,14 +99,15 @@ struct ClockFollowers {
 
   /// Touches the phones that are due; returns how many.
   mutating func touchDue(at now: Instant) -> Int {
-    let due = followers.filter { $0.value.next.map { $0 <= now } ?? false }.keys
+    let due = followers.filter { isAsked($0.value) && $0.value.isDue(at: now) }.keys
     for stream in due { touch(stream) }
     return due.count
   }
 
   mutating func ask() -> [(stream: StreamAddress, number: UInt64)] {
     var asked: [(stream: StreamAddress, number: UInt64)] = []
-    for stream in followers.filter({ $0.value.isTouched && $0.value.asked == nil }).keys {
+    let touched = followers.filter { $0.value.isTouched && $0.value.asked == nil }
+    for stream in touched.filter({ isAsked($0.value) }).keys {
       lastNumber += 1
       followers[stream]?.isTouched = false
       followers[stream]?.asked = lastNumber
@@ -85,7 +116,7 @@ struct ClockFollowers {
     return asked
   }
 
-  var next: Instant? { followers.values.compactMap(\.next).min() }
+  var next: Instant? { followers.values.filter(isAsked).compactMap(\.next).min() }
 
   var awaited: [DeviceID] { followers.values.filter { $0.asked != nil }.map(\.device) }
 }

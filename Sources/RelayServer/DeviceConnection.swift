@@ -140,7 +140,7 @@ final class DeviceConnection {
       var pieces: [LineSplitter.Piece] = []
       taker.splitter.receive(bytes) { pieces.append($0) }
       streams[stream] = .takingOrders(taker)
-      for piece in pieces { handler.runner.orders.answered(piece, from: handler.address(stream)) }
+      for piece in pieces { heard(piece, from: stream, of: taker.device, on: handler) }
     case .asked, .proving, .ending, nil: break
     }
   }
@@ -344,7 +344,12 @@ extension DeviceConnection {
   @discardableResult
   func send(_ line: Span<UInt8>, to stream: StreamID, on handler: ConnectionHandler) -> Bool {
     // Looked at in place: this is done for each phone of a broadcast.
-    let listens = streams.read(stream) { if case .listening = $0 { true } else { false } }
+    let listens = streams.read(stream) {
+      switch $0 {
+      case .listening, .takingOrders: true
+      case .collecting, .connecting, .asked, .proving, .ending: false
+      }
+    }
     guard listens == true else { return false }
     do throws(HTTP2Error) {
       try handler.transport.http2.write(line, to: stream)
@@ -407,8 +412,8 @@ extension DeviceConnection {
   }
 
   func closed(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
+    handler.runner.timers.followers.remove(handler.address(stream))
     if let device = listener(of: stream)?.device {
-      handler.runner.timers.followers.remove(handler.address(stream))
       handler.runner.raise(.stream(handler.address(stream), .disconnected), for: device, at: now)
     }
     if case .takingOrders(let taker) = streams[stream] {

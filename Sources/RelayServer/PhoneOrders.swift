@@ -117,6 +117,19 @@ extension DeviceConnection {
     return true
   }
 
+  /// A phone follows a virtual clock on this stream, too.
+  func heard(
+    _ piece: LineSplitter.Piece, from stream: StreamID, of device: DeviceID,
+    on handler: ConnectionHandler
+  ) {
+    let address = handler.address(stream)
+    if case .line(let line) = piece, case .barrier(let number, let next)? = try? UpLine(line.span) {
+      handler.runner.barrier(from: address, device, number, next: next, takesOrders: true)
+    } else {
+      handler.runner.orders.answered(piece, from: address)
+    }
+  }
+
   func order(_ line: OrderLine, to stream: StreamID, on handler: ConnectionHandler) {
     guard case .takingOrders = streams[stream] else { return }
     var bytes: [UInt8] = []

@@ -88,7 +88,8 @@ extension Relay {
 
   /// The number of phones on the virtual clock; a phone joins a moment after it connects.
   package func followerCount() async -> Int {
-    await inbox.loops?.onEach { $0.timers.followers.streams.count }.reduce(0, +) ?? 0
+    let devices = await inbox.loops?.onEach { $0.timers.followers.devices } ?? []
+    return devices.reduce(into: Set()) { $0.formUnion($1) }.count
   }
 
   package func counters() async -> ShardCounters {

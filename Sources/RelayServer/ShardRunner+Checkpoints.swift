@@ -50,8 +50,7 @@ extension ShardRunner {
     // The work that faults have delayed is undone. Faults themselves stay.
     timers.putOff = PutOff()
     faults.journalHeldUntil = nil
-    timers.followers = then.followers
-    timers.followers.keep(staying)
+    timers.followers.goBack(to: then.followers, staying: staying)
     for connection in connections.http2.values {
       connection.device?.endStreams(.rewound, but: staying, on: connection)
     }

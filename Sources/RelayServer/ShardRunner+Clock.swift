@@ -15,13 +15,18 @@ extension ShardRunner {
     var next: (at: Instant, kind: VirtualClock.Kind)?
   }
 
-  /// Handles a device's `barrier` line.
-  func barrier(from stream: StreamAddress, _ device: DeviceID, _ number: UInt64, next: Instant?) {
+  /// Handles a device's `barrier` line. The shard knows nothing of streams of orders.
+  func barrier(
+    from stream: StreamAddress, _ device: DeviceID, _ number: UInt64, next: Instant?,
+    takesOrders: Bool = false
+  ) {
     guard clock.isVirtual else { return }
     guard number == 0 else {
       return timers.followers.answered(stream, number, next: next, at: now)
     }
-    guard timers.followers.add(stream, device, next: next, at: now) else { return }
+    let isNew = timers.followers.add(
+      stream, device, next: next, at: now, takesOrders: takesOrders)
+    guard isNew, !takesOrders else { return }
     raise(.stream(stream, .clockFollowed), for: device, at: now)
   }
 

@@ -6,6 +6,7 @@ import FoundationEssentials
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import RelaySetup
 import SystemPackage
 
 /// Options of commands that ask a running relay.
@@ -56,7 +57,8 @@ struct AdminOptions: ParsableArguments {
   }
 }
 
-/// Asks a relay on this machine over the admin socket in its state directory.
+/// Asks a relay on this machine over the admin socket in its state directory; where its path is too
+/// long for one, over the listener of the page.
 struct ControlClient {
   let state: String
 
@@ -71,7 +73,7 @@ struct ControlClient {
     _ method: HTTPMethod, _ path: String, body: [UInt8] = [], printing isJSON: Bool = false
   ) async throws -> [UInt8] {
     let (status, answer) = try await exchange(method, path, body: body)
-    if isJSON, !answer.isEmpty { Console.say(bytes: answer.dropLast()) }
+    if isJSON { Console.say(bytes: answer.isEmpty ? Array("{}".utf8) : answer.dropLast()) }
     try Self.check(status, answer)
     Self.say(lacking: answer)
     return answer
@@ -122,30 +124,55 @@ struct ControlClient {
     }
   }
 
-  private func exchange(
-    _ method: HTTPMethod, _ path: String, body: [UInt8], isLines: Bool = false,
-    _ take: ([UInt8]) throws -> Bool = { _ in false }
-  ) async throws -> (status: UInt, body: [UInt8]) {
+  private typealias Exchange = NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
+
+  /// Returns what the door wants of every request besides.
+  private func connect() async throws -> (Exchange, HTTPHeaders) {
     let socket = Cockpit.socketPath(state: state)
-    let channel: NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
+    let bootstrap = ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+    @Sendable func begin(_ channel: any Channel) -> EventLoopFuture<Exchange> {
+      channel.eventLoop.makeCompletedFuture {
+        try channel.pipeline.syncOperations.addHTTPClientHandlers()
+        return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
+      }
+    }
     do {
-      channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
-        .connect(unixDomainSocketPath: socket) { channel in
-          channel.eventLoop.makeCompletedFuture {
-            try channel.pipeline.syncOperations.addHTTPClientHandlers()
-            return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
-          }
-        }
+      if socket.utf8.count > Cockpit.longestPathBytes, let door = ReadyFile.read(state)?.door {
+        let channel = try await bootstrap.connect(
+          host: door.address.host, port: door.address.port, channelInitializer: begin)
+        return (
+          channel,
+          [
+            "host": door.address.description, "authorization": "bearer \(door.token)",
+            "content-type": "application/json",
+          ]
+        )
+      }
+      let channel = try await bootstrap.connect(
+        unixDomainSocketPath: socket, channelInitializer: begin)
+      return (channel, ["host": "localhost"])
     } catch let error as IOError
       where [Errno.permissionDenied, .notPermitted].contains(Errno(rawValue: error.errnoCode))
     {
       throw CommandError("\(socket) may not be used by this user: its relay is another user's")
     } catch {
-      throw CommandError(
-        "no relay answers at \(socket): start 'pushrelay serve' with the same --state")
+      let hint =
+        socket.utf8.count > Cockpit.longestPathBytes
+        ? "its path is longer than the \(Cockpit.longestPathBytes) bytes of a socket's: start "
+          + "'pushrelay serve' with a shorter --state, or with --admin HOST:PORT"
+        : "start 'pushrelay serve' with the same --state"
+      throw CommandError("no relay answers at \(socket): \(hint)")
     }
+  }
+
+  private func exchange(
+    _ method: HTTPMethod, _ path: String, body: [UInt8], isLines: Bool = false,
+    _ take: ([UInt8]) throws -> Bool = { _ in false }
+  ) async throws -> (status: UInt, body: [UInt8]) {
+    let (channel, known) = try await connect()
     return try await channel.executeThenClose { answer, request in
-      var headers: HTTPHeaders = ["host": "localhost", "connection": "close"]
+      var headers = known
+      headers.add(name: "connection", value: "close")
       if isLines { headers.add(name: "accept", value: "application/x-ndjson") }
       if !body.isEmpty { headers.add(name: "content-length", value: "\(body.count)") }
       // In one write: without a body the request is complete with its head, and a server that

@@ -1,6 +1,7 @@
 import AdminAPI
 import ArgumentParser
 import NIOHTTP1
+import RelayCore
 
 struct PushCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -44,6 +45,10 @@ struct PushCommand: AsyncParsableCommand {
       try payload
       ?? String(
         decoding: StandardInput.payload(file ?? "-", "a file with a payload"), as: UTF8.self)
+    guard (try? JSONTree.read(Array(text.utf8))) != nil else {
+      throw CommandError(
+        "the payload is no JSON, and what the admin API takes is; 'pushrelay send' sends anything")
+    }
     guard let verdict = try await common.push("/v1/push", body: Array(try body(text).utf8)) else {
       return
     }

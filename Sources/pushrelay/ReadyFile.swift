@@ -70,6 +70,18 @@ struct ReadyFile: Codable {
     profile = configuration.profile.rawValue
   }
 
+  var isVirtual: Bool { clock == RelayConfiguration.Clock.virtual.rawValue }
+
+  /// The listener of the page, and its token, if this user may read it.
+  var door: (address: RelayConfiguration.Endpoint, token: String)? {
+    guard let address = admin.flatMap({ RelayConfiguration.Endpoint(String($0.dropFirst(7))) }),
+      let bytes = token.flatMap({ PrivateFile.read($0) })
+    else { return nil }
+    var token = String(decoding: bytes, as: UTF8.self).drop(while: \.isWhitespace)
+    while token.last?.isWhitespace == true { token.removeLast() }
+    return (address, String(token))
+  }
+
   /// Keeps the file in the state directory until `work` has ended.
   func keep(in state: String, _ logger: Logger, while work: () async throws -> Void) async throws {
     let encoder = JSONEncoder()

@@ -18,6 +18,9 @@ struct RequestsCommand: AsyncParsableCommand {
         pushrelay requests --har > pushes.har
         pushrelay requests --forget
 
+      The newest is the last. Of clients that did not show who they are only refusals are kept \
+      ('pushrelay log --refused').
+
       --payload looks into the JSON: 'aps.badge=3' is equal, 'aps.alert.title~hello' contains, \
       'aps.alert' is there, '~hello' is anywhere. The relay keeps the newest requests, up to \
       keepRequests; device tokens and payloads are in them, provider tokens are not.
@@ -86,7 +89,12 @@ struct RequestsCommand: AsyncParsableCommand {
     Console.say(
       table: requests.map(Self.row),
       colours: requests.map { $0.status.map { $0 < 400 ? nil : .red } ?? .yellow })
-    if page.requests.isEmpty { Console.log("none") }
+    if page.requests.isEmpty {
+      Console.log(
+        reason == nil && (status ?? 200) < 400
+          ? "none"
+          : "none; of clients that did not show who they are 'pushrelay log --refused' has all")
+    }
     if page.hasMore { Console.log("there are more: --limit, or a filter") }
   }
 
@@ -100,7 +108,9 @@ struct RequestsCommand: AsyncParsableCommand {
 
   private static func body(of request: RequestStatus) -> String {
     let json = request.payload.flatMap { try? JSONText.bytes($0) }
-    return json.map { String(decoding: $0, as: UTF8.self) } ?? request.body ?? "no body"
+    let text = json.map { String(decoding: $0, as: UTF8.self) } ?? request.body
+    guard text == nil, let count = request.bodyBytes, count > 0 else { return text ?? "no body" }
+    return "[\(count) bytes, not kept]"
   }
 
   private func runOne(_ id: String) async throws {

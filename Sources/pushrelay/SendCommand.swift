@@ -199,7 +199,12 @@ struct SendCommand: AsyncParsableCommand {
       if let id = answer.uniqueID { rows.append(["apns-unique-id", id]) }
       if let reason = answer.reason { rows.append(["reason", reason]) }
       if let since = answer.timestamp {
-        rows.append(["since", Instant(milliseconds: since).described(at: WallClock.now)])
+        let moment = Instant(milliseconds: since)
+        // How long ago is by the relay's clock.
+        let isVirtual = ReadyFile.read(connection.files.state)?.isVirtual == true
+        rows.append([
+          "since", isVirtual ? moment.iso8601 : moment.described(at: WallClock.now),
+        ])
       }
       Console.say(table: rows)
     }

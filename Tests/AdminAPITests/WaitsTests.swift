@@ -105,7 +105,7 @@ import Testing
       HeldPush(Self.push, in: Self.report(), lastOfApp: Self.now - .seconds(1), at: Self.now))
     #expect(
       held.sentence.hasPrefix(
-        "Held: app budget: 0 of 3 left, the last went at 23:04:09, one comes back every 20"))
+        "Held: app budget: 0 of 3 left, the last on it went at 23:04:09, one comes back every 20"))
     #expect(held.waits?.app?.last == (Self.now - .seconds(1)).milliseconds)
     #expect(held.waits?.device?.last == nil)
   }

@@ -32,7 +32,7 @@ import Testing
         let app = waits?["app"] as? [String: Any]
         #expect(app?["remaining"] as? Int == 0 && app?["burst"] as? Int == 3, "\(body)")
         #expect(app?["last"] as? Int64 == last, "\(body)")
-        #expect((body["sentence"] as? String)?.contains("the last went at") == true, "\(body)")
+        #expect((body["sentence"] as? String)?.contains("on it went at") == true, "\(body)")
       }
       let done = try await ask(.get, "/v1/notifications/\(shown.id)").json
       #expect(done["waits"] == nil && done["state"] as? String == "delivered")

@@ -122,7 +122,11 @@ import Testing
     }
     #expect(limits.callbackTime == .seconds(45) && limits.timeZone == .hours(-5))
     #expect(limits.silentBurst == 7 && limits.documents == 9)
-    for (name, text) in [("callbackTime", "soon"), ("silentBurst", "-1"), ("nothing", "1")] {
+    let isSet = limits.set("timeZone", to: "2h")
+    #expect(isSet && limits.timeZone == .hours(2))
+    for (name, text) in [
+      ("callbackTime", "soon"), ("callbackTime", "-45s"), ("silentBurst", "-1"), ("nothing", "1"),
+    ] {
       let isSet = limits.set(name, to: text)
       #expect(!isSet, "\(name)")
     }

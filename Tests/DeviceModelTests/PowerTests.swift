@@ -25,6 +25,27 @@ import Testing
     }
   }
 
+  /// One that is tried once, with `apns-expiration: 0`, leaves alone what may wait.
+  @Test func whatIsTriedOnceDoesNotWait() {
+    var bench = Bench([.ordinary()])
+    bench.send(.rebooted, .pushReceived(.silent(1)))
+    var (once, shown) = (RemotePush.silent(2), RemotePush.alert(3, wakesApp: true))
+    (once.isOnce, shown.isOnce) = (true, true)
+    bench.send(.pushReceived(once), .pushReceived(shown))
+    #expect(bench.bannersShown.count == 1)
+    for id in [PushID(2), PushID(3)] {
+      #expect(bench.reports[id] == [.notLaunched(.expired)], "\(id)")
+    }
+    #expect(bench.phone[mail]?.heldPush?.id == PushID(1) && bench.phone[mail]?.shownPushes == nil)
+    bench.send(.unlocked)
+    bench.wait(.seconds(20))
+    #expect(bench.reports[PushID(1)] == [.newData])
+    once.id = PushID(4)
+    bench.send(.pushReceived(once))
+    bench.wait(.seconds(20))
+    #expect(bench.reports[PushID(4)] == [.newData], "nothing had to wait")
+  }
+
   @Test func aVisibleOneIsShownAndDoesNotRunItsAppBehindItsExpiration() {
     var bench = Bench([.ordinary()])
     var push = RemotePush.alert(1, wakesApp: true)

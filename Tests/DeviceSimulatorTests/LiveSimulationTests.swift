@@ -27,7 +27,7 @@ struct LiveSimulationTests {
       token: .vacant, topic: try #require(Topic(topic)),
       notificationClass: isSilent ? .silent : .visible, pushType: isSilent ? .background : .alert,
       priority: .immediate, wakesApp: payload.contains("content-available"), collapseID: [],
-      expiration: .once, payload: Array(payload.utf8))
+      expiration: .at(Instant(milliseconds: Self.start + 86_400_000)), payload: Array(payload.utf8))
     return Delivery(
       notification: notification, via: via,
       acceptedAt: Instant(milliseconds: Self.start + Int64(number)),
@@ -44,6 +44,25 @@ struct LiveSimulationTests {
     }
     #expect(report.network == .wifi && report.screen == .off)
     return simulation
+  }
+
+  /// A phone that is put away and goes on: the relay hears what becomes of its push all the same.
+  @Test func aPushThatWaitsKeepsItsNameInTheMemory() throws {
+    var simulation = try connected()
+    try simulation.perform(command: "low power on", at: Self.start + 500)
+    let push = try arrival(1)
+    simulation.handle(.received(push), of: 0, at: Self.start + 1000)
+    #expect(simulation.model(of: 0).apps[0].heldPush != nil)
+    let last = ["anna": LastingPhone(memory: simulation.model(of: 0).memory(), archives: [:])]
+    let text = scenarioText(phones: #"[{"name":"anna","apps":[{"name":"chat"}]}]"#, events: "[]")
+    let scenario = try Scenario(json: Array(text.utf8), file: "test.json")
+    var next = LiveSimulation(scenario, seed: 8, at: Self.start + 60_000, last: last)
+    next.handle(.connected, of: 0, at: Self.start + 60_050)
+    try next.perform(command: "low power off", at: Self.start + 61_000)
+    next.advance(to: Self.start + 90_000)
+    let orders = next.drainOrders()
+    #expect(
+      orders.contains(LiveOrder(0, .ack(push.notification.uniqueID, .newData))), "\(orders)")
   }
 
   @Test func aPushIsAcknowledgedAtOnceAndItsOutcomeFollows() throws {

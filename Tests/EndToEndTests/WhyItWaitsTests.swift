@@ -25,7 +25,7 @@ import Testing
         try await lines.expect("hello", "empty")
         var last = ""
         for _ in 0..<4 { last = try await push(to: phone, admin) }
-        let why = "Held: app budget: 0 of 3 left, the last went at "
+        let why = "Held: app budget: 0 of 3 left, the last on it went at "
         let life = try await admin("GET", "/v1/notifications/\(last)")
         #expect((life.json["sentence"] as? String)?.hasPrefix(why) == true, "\(life)")
         #expect(

@@ -192,6 +192,20 @@ import Testing
     }
   }
 
+  /// A topic-specific key and its related one have tokens of their own.
+  @Test func relatedKeysAreUpdatedEach() throws {
+    var world = World()
+    let steps: [(minute: Int64, signer: Signer, token: Int64, problem: CredentialError?)] = [
+      (0, .topic, 0, nil), (0, .related, 0, nil), (25, .topic, 1, nil), (25, .related, 1, nil),
+      (26, .topic, 2, .tooManyUpdates), (26, .related, 2, .tooManyUpdates),
+    ]
+    for (minute, signer, token, problem) in steps {
+      let header = try world.header(signer, issuedAt: TestProvider.issuedAt + token)
+      let found = world.authorize(header, now: TestProvider.now + minute * 60_000)
+      #expect(found == problem, "\(signer) \(token)")
+    }
+  }
+
   /// At most one change in 20 minutes; the first token is none; the two latest may alternate.
   @Test func updates() throws {
     var world = World()
@@ -286,14 +300,17 @@ import Testing
       var now = TestProvider.now
       var bound: ConnectionCredentials.Binding?
       var latest: [String] = []
-      var lastChange: Int64?
+      var lastChanges: [Int: Int64] = [:]
       for _ in 0..<60 {
         now += Int64.random(in: 0...300_000, using: &generator)
-        let token = tokens[Int.random(in: tokens.indices, using: &generator)]
+        let index = Int.random(in: tokens.indices, using: &generator)
+        let token = tokens[index]
         let problem = world.authorize(token, now: now)
         if problem == nil, !latest.contains(token) {
-          if let lastChange { #expect(now - lastChange >= 1_200_000, "seed \(seed)") }
-          if !latest.isEmpty { lastChange = now }
+          // A connection of topic-specific keys has two of them.
+          let key = [Signer.topic, .related].contains(Signer.allCases[index / 3]) ? index / 3 : -1
+          if let last = lastChanges[key] { #expect(now - last >= 1_200_000, "seed \(seed)") }
+          if !latest.isEmpty { lastChanges[key] = now }
           latest = [token] + latest.prefix(1)
         } else if problem == nil, latest.first != token {
           latest.swapAt(0, 1)

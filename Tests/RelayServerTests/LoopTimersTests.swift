@@ -61,13 +61,36 @@ import Testing
     #expect(due == 1 && fourth.map(\.stream) == [stream])
   }
 
+  /// As long as a phone listens, only that stream is asked; then that of orders is, at once.
+  @Test func ordersStandInForAPhoneThatIsAway() {
+    var followers = ClockFollowers()
+    let orders = StreamAddress(loop: 0, connection: 1, stream: 7)
+    _ = followers.add(stream, device, next: nil, at: start)
+    _ = followers.add(orders, device, next: now, at: start, takesOrders: true)
+    #expect(followers.next == nil && followers.ask().map(\.stream) == [stream])
+    let due = followers.touchDue(at: now)
+    #expect(due == 0)
+    followers.remove(stream)
+    #expect(followers.next == now && followers.ask().map(\.stream) == [orders])
+    let second = StreamAddress(loop: 0, connection: 1, stream: 9)
+    let third = StreamAddress(loop: 0, connection: 1, stream: 11)
+    for stream in [second, third] { _ = followers.add(stream, device, next: nil, at: start) }
+    // The older of two goes, as when it is superseded.
+    followers.remove(second)
+    #expect(followers.next == nil && followers.awaited == [device], "it was asked before")
+  }
+
   @Test func whoStaysIsNotWaitedFor() {
     var followers = ClockFollowers()
     let other = StreamAddress(loop: 0, connection: 1, stream: 5)
     for stream in [stream, other] { _ = followers.add(stream, device, next: nil, at: start) }
     _ = followers.ask()
-    followers.keep([stream])
-    #expect(Array(followers.streams) == [stream] && followers.awaited.isEmpty)
+    let then = followers
+    let orders = StreamAddress(loop: 0, connection: 1, stream: 7)
+    _ = followers.add(orders, device, next: nil, at: start, takesOrders: true)
+    followers.goBack(to: then, staying: [stream])
+    #expect(Set(followers.streams) == [stream, orders] && followers.awaited.isEmpty)
+    followers.remove(orders)
     let isNew = followers.add(stream, device, next: now, at: start)
     #expect(!isNew && followers.next == now)
     followers.remove(stream)

@@ -178,7 +178,7 @@ function drawTable() {
 	rows = past.slice(-most).reverse();
 	reconcile($("table").tBodies[0], rows, ({ key }) => key, (entry) => h("tr", { "data-push": entry.life.uniqueId || null }, [..."123456"].map((column) => h(column === "3" ? "td.dev" : "td"))), (row, entry) => {
 		const { t, mark, step, life: { uniqueId, device, topic } } = entry, isRefused = mark === "refused", name = device && nameOf(device), app = shortTopic(isRefused ? topic : step.topic ?? ""), texts = [name, app, known.today].join();
-		row.className = `${uniqueId && uniqueId === view.push ? "on" : ""} ${isRefused ? "refused" : ""}`.trim();
+		row.className = `${(uniqueId ? uniqueId === view.push : entry.key === chosen) ? "on" : ""} ${isRefused ? "refused" : ""}`.trim();
 		if (row.shows === texts) return;
 		row.shows = texts;
 		[[moment(t)], [uniqueId && pushLink(uniqueId)], [name], [app], [icon(mark), wordOf(entry)], [whyOf(entry)]].forEach((content, index) => row.cells[index].replaceChildren(...content));
@@ -343,13 +343,13 @@ async function listen() {
 		}
 	} catch (error) {
 		if (error.status === 401) return signIn();
-		if (error.status === 410) await load().catch(() => {});
+		if (error.status === 410) await load().then(() => (retry = 100), () => {});
 	}
 	if (signal.aborted) return;
 	online = false;
 	dirty("pill");
 	setTimeout(() => signal.aborted || listen(), retry);
-	retry = Math.min(retry * 2, 10_000);
+	retry = Math.min(retry * 2, 4000);
 }
 function resume() {
 	online = false;
@@ -376,7 +376,7 @@ async function load() {
 	cursor = found.cursor;
 	showClock({ now: found.now, rate: found.rate, mode: found.clock });
 	page.policies = (await get("/v1/policy")).known;
-	await loadHistory();
+	known.from = await loadHistory();
 	await loadRefused(100);
 	await loadFiltered();
 	if (started) await Promise.all([refreshPhones(), loadClock(), loadPush()]);
@@ -413,7 +413,7 @@ function step(direction) {
 	next ? go({ at: next }) : direction > 0 && goLive();
 }
 function move(direction) {
-	const index = rows.findIndex(({ key, life }) => (chosen ? key === chosen : life.uniqueId === view.push)), entry = rows[Math.max(0, index + direction)];
+	const index = rows.findIndex(({ key, life }) => (chosen ? key === chosen : view.push && life.uniqueId === view.push)), entry = rows[Math.max(0, index + direction)];
 	if (!entry) return;
 	chosen = entry.key;
 	go({ push: entry.life.uniqueId }, true);
@@ -447,6 +447,7 @@ document.onclick = (event) => {
 	if (opener) return go({ zoom: opener.dataset.zoom });
 	if (!event.target.closest("header")) body.classList.remove("clock-open");
 	if (event.metaKey || event.ctrlKey || event.shiftKey || !(link || push)) return;
+	chosen = null;
 	if (push) event.preventDefault(go({ push }));
 	showView(link?.matches(".phone") ? "time" : "push");
 };

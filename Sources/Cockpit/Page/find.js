@@ -10,7 +10,7 @@ let withText = new Set(), textLoaded, textTimer;
 
 export function passes({ life }) {
 	if (!life.uniqueId) return !isFiltered();
-	return (!view.app || life.topic === view.app) && (!view.kind || life.kind === view.kind) && (!view.state || stateOf(life) === view.state)
+	return (!view.app || life.topic === view.app) && (!view.kind || life.kind === view.kind) && (!view.state || stateOf(life, view.at || Infinity) === view.state)
 		&& (!view.status || String(life.refusal?.status ?? 200) === view.status) && (!view.text || withText.has(life.uniqueId));
 }
 
@@ -19,7 +19,7 @@ export async function loadFiltered() {
 	const { app: topic, kind, state, status, text, phone: device } = view;
 	if (text) await loadText(text);
 	if (state === "refused" || status && status !== "200") for (const request of await requestsOf({ topic, device, status, limit: 200 })) addRequest({ device, ...request });
-	else if (topic || kind || state) for (const life of (await get("/v1/notifications", { topic, kind, state: state === "received" ? "" : state, device, limit: 300 })).notifications.reverse()) addLife(life);
+	else if (topic || kind || state) for (const life of (await get("/v1/notifications", { topic, kind, state: view.at || state === "received" ? "" : state, device, limit: 300 })).notifications.reverse()) addLife(life);
 }
 async function loadText(text) {
 	const found = await requestsOf({ payload: `~${text}`, device: view.phone, limit: 200 });
@@ -133,7 +133,7 @@ async function find(text) {
 	for (const request of texts?.requests ?? []) addSent("text", request);
 	if (texts?.requests[0]) add("filter", "show only these", `with “${text}” in the payload`, { text, push: "" });
 	const kept = answers[4].reason?.reason !== "RequestsNotKept";
-	show([...found.values()], found.size ? "" : `Nothing has “${text}”: no id, no phone, no app${kept ? ", no text of a payload" : ""}.`, !kept && "Texts are not searched: the relay keeps no requests (--keep-requests).");
+	show([...found.values()], found.size ? "" : `Nothing has “${text}”: no id${known.from ? " (the end of one is looked for among the newest pushes)" : ""}, no phone, no app${kept ? ", no text of a payload" : ""}.`, !kept && "Texts are not searched: the relay keeps no requests (--keep-requests).");
 }
 function show(found, ...notes) {
 	hits = found;

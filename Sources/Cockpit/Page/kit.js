@@ -65,7 +65,9 @@ export const nameOf = (device) => known.names.get(device) || device.slice(0, 8);
 // The admin API.
 export async function request(method, path, body, more = {}) {
 	const headers = { authorization: `bearer ${sessionStorage.getItem("token")}`, ...(body && { "content-type": "application/json" }), ...more.headers };
-	const response = await fetch(path, { method, body: body && JSON.stringify(body), cache: "no-store", ...more, headers });
+	const response = await fetch(path, { method, body: body && JSON.stringify(body), cache: "no-store", ...more, headers }).catch(() => {
+		throw new Error("The relay does not answer. Does it run?");
+	});
 	if (response.ok) return response;
 	const { status } = response, { reason, message = `the relay answered ${status}` } = await response.json().catch(() => ({}));
 	throw Object.assign(new Error(message), { status, reason });
@@ -108,7 +110,7 @@ export function download(name, content, type) {
 
 // What is known. Bounded: the oldest goes, and the page says so.
 const MOST_LIVES = 4000, MOST_ENTRIES = 5000;
-export const known = { lives: new Map(), entries: [], links: [], changes: new Map(), names: new Map(), topics: new Map(), requests: new Map(), statuses: new Set(), stats: [], counters: {}, skipped: 0 };
+export const known = { lives: new Map(), entries: [], links: [], changes: new Map(), names: new Map(), topics: new Map(), requests: new Map(), statuses: new Set(), stats: [], counters: {}, skipped: 0, from: 0 };
 let order = 0, sorted = true;
 
 // What is further down is shown when marks do not fit.
@@ -184,10 +186,10 @@ export function addRequest(request) {
 	life.request = request;
 	return life;
 }
-// How far a push is, or how it has ended.
-export function stateOf({ refusal, steps }) {
+// How far a push is, or how it has ended: at a moment.
+export function stateOf({ refusal, steps }, at = Infinity) {
 	if (refusal) return "refused";
-	const last = steps.findLast(({ step }) => STATES[step]) ?? { step: "received" };
+	const last = steps.findLast(({ step, time }) => STATES[step] && time <= at) ?? { step: "received" };
 	return last.step === "discarded" && STATES[last.reason] ? last.reason : last.step;
 }
 export const STATES = { received: "just received", restored: "restored", stored: "held", sent: "sent, not acknowledged", delivered: "delivered",

@@ -138,7 +138,9 @@ function axisByOrder({ inside, waits, right, push }) {
 	});
 	const X = (t, isFirst) => {
 		const index = isFirst ? columns.findIndex((column) => column.t >= t) : columns.findLastIndex((column) => column.t <= t), column = columns[index];
-		return column ? (column.t === t ? column.x : (column.x + (columns[index + 1]?.x ?? column.x + pitch)) / 2) : LEFT;
+		if (!column || isFirst && !index && earlier[0]) return isFirst && !column ? right : LEFT;
+		const other = isFirst ? columns[index - 1]?.x ?? LEFT : columns[index + 1]?.x ?? column.x + pitch;
+		return column.t === t ? column.x : (column.x + other) / 2;
 	};
 	return { X, columns, earlier, rowOf: (items) => items.filter((entry) => place.has(entry)).map((entry) => ({ x: place.get(entry), items: [entry] })) };
 }
@@ -160,7 +162,8 @@ function drawWide(view) {
 	let y = top + (phone ? 46 : 6);
 	for (const topic of topics) {
 		const kinds = ["visible", "silent"].filter((kind) => kind === "silent" || lanes.has(topic + kind));
-		if (put(back, 8, y + 5 + kinds.length * 25, cut(shortTopic(topic), 12), ".n", "start")) back.lastChild.append(s("title", topic));
+		const short = shortTopic(topic), name = topics.some((other) => other !== topic && shortTopic(other) === short) ? topic.split(".").slice(-2).join(".") : short;
+		if (put(back, 8, y + 5 + kinds.length * 25, cut(name, 12), ".n", "start")) back.lastChild.append(s("title", topic));
 		for (const kind of kinds) {
 			rows.set(topic + kind, y += 27);
 			back.append(line("edge", LEFT, y, right, y));
@@ -170,7 +173,8 @@ function drawWide(view) {
 		y += 4;
 	}
 	if (more) back.append(words(8, y += 14, `${some(more, "more app")} in the table`));
-	if (!topics[0]) back.append(words(LEFT + 12, y + 26, at ? "Nothing had happened yet." : "Nothing to show."));
+	const none = at < known.from ? "What was then is not here: only the newest pushes are." : "Nothing had happened yet.";
+	if (!topics[0]) back.append(words(LEFT + 12, y + 26, at ? none : "Nothing to show."));
 	const bottom = Math.max(y + 6, 100);
 	isOrder ? orderTicks(back, axis, put, bottom) : timeTicks(back, { X, from, to, put, bottom });
 	if (phone && !phone.missing) connection(back, view, X, top, put);
@@ -193,7 +197,8 @@ function drawWide(view) {
 	for (const entry of inside.slice(-1000)) {
 		if (!isHeld(entry) || !(phone || held.includes(entry) || entry.life.uniqueId === push)) continue;
 		const rowY = rows.get(laneOf(entry)), next = nextOf(entry), until = untilOf(entry), ride = rideOf(entry);
-		if (!rowY || next?.t < from && !isOrder) continue;
+		// Over by order, before what is shown; or by time.
+		if (!rowY || (isOrder ? next && !places.has(next) : next?.t < from)) continue;
 		const x = next ? (places.get(next)?.[0] ?? right) - 9 : X(end), free = X(until);
 		back.append(line(waitKind(next), (places.get(entry)?.[0] ?? LEFT - 8) + 9, rowY, x, rowY));
 		if (next || !(until > end)) continue;
@@ -245,12 +250,13 @@ function timeTicks(back, { X, from, to, put, bottom }) {
 function orderTicks(back, { columns, earlier }, put, bottom) {
 	if (earlier[0]) {
 		const more = s("g.open", opens(earlier[0].t, earlier.at(-1).t, `${number(earlier.length)} earlier: open`));
-		put(more, 8, 13, `◂ ${number(earlier.length)} earlier`, ".n", "start");
+		put(more, 8, 13, `◂ ${number(earlier.length)}${known.from ? "+" : ""} earlier`, ".n", "start");
 		back.append(more);
 	}
 	const gaps = columns.map(({ t, x, lanes }, index) => ({ t, x, lanes, gap: index ? !columns[index - 1].isApart && t - columns[index - 1].t : Infinity, isNewDay: day(t) !== (index ? day(columns[index - 1].t) : known.today), middle: (columns[index - 1]?.x + x) / 2 }));
 	for (const { t, x, gap, isNewDay, middle, lanes } of gaps.sort((a, b) => b.gap - a.gap)) {
-		if (put(back, x, 13, isNewDay ? moment(t) : hms(t))) back.append(line("edge", x, 18, x, bottom));
+		const isDated = isNewDay && day(t) !== known.today;
+		if (put(back, isDated ? x - 8 : x, 13, isNewDay ? moment(t) : hms(t), "", isDated ? "start" : "middle")) back.append(line("edge", x, 18, x, bottom));
 		if (middle && lanes && gap >= 1000) put(back, middle, 27, lengthOf(gap), ".gap");
 	}
 }
@@ -278,6 +284,7 @@ function drawNarrow({ entries, phone, push, width, end, held, nextOf, untilOf })
 	if (more) topics.push("others");
 	const column = (index) => 74 + 38 * index, X = (entry) => column(topics.includes(topicOf(entry)) ? topics.indexOf(topicOf(entry)) : topics.length - 1);
 	const rows = new Map(shown.map((entry, index) => [entry, start + index * 40])), bottom = start + 16 + shown.length * 40, textX = column(topics.length) - 8, most = (width - textX) / 6.7, back = s("g"), marks = s("g");
+	let before = known.today;
 	topics.forEach((topic, index) => back.append(words(column(index), 14, cut(shortTopic(topic), 5), ".n", "middle"), line("edge", column(index), 22, column(index), bottom)));
 	if (!shown[0]) back.append(words(8, 40, "Nothing to show."));
 	waits.forEach((entry, index) => {
@@ -287,7 +294,9 @@ function drawNarrow({ entries, phone, push, width, end, held, nextOf, untilOf })
 	});
 	for (const [entry, y] of rows) {
 		const x = X(entry), next = nextOf(entry), carrier = carrierOf(entry);
-		marks.append(markGroup([entry], x, y, push, s("rect.hit", { x: -x, y: -20, width, height: 40 }), words(4 - x, 4, hms(entry.t)),
+		const last = before, today = day(entry.t);
+		before = today;
+		marks.append(markGroup([entry], x, y, push, s("rect.hit", { x: -x, y: -20, width, height: 40 }), words(4 - x, 4, hms(entry.t)), today !== last && words(4 - x, 17, today.slice(5), ".gap"),
 			words(textX - x, -2, cut(`${shortId(entry.life.uniqueId)} ${wordOf(entry)}`, most), ".n"), words(textX - x, 13, cut(whyOf(entry), most * 1.1))));
 		if (isHeld(entry)) back.append(line(waitKind(next), x, y - 9, x, rows.has(next) ? rows.get(next) + 9 : start - 20));
 		if (!rows.has(carrier)) continue;

@@ -44,7 +44,7 @@ export async function loadListed(phones) {
 // A refused one does not say whose it would have been.
 export async function loadTexts() {
 	const { phone: device } = view;
-	if (device) for (const request of await requestsOf({ device, limit: 60 })) addRequest({ device, ...request });
+	if (device) for (const request of await requestsOf({ device, limit: 200 })) addRequest({ device, ...request });
 	page.dirty("push", "lanes", "table");
 }
 
@@ -118,13 +118,13 @@ function texts(alert) {
 }
 const soundOf = (sound) => sound && `♪ ${textOf(sound, sound.name, "default")}${sound.critical ? ", critical" : ""}`;
 function lockScreen(time, phone) {
-	const { shown, wakes, dropped, badges } = sentUntil(time);
+	const { shown, wakes, dropped, badges, isCut } = sentUntil(time);
 	for (const { app, badge } of phone?.apps ?? []) badges.set(app, badge || null);
 	const banners = phone ? ofPhone(phone.banners, shown) : shown, row = ({ life, t }, ...text) =>
 		h("li", h("time", moment(t, false)), h("span", page.pushLink(life.uniqueId), text));
 	const groups = [...Map.groupBy(banners, ({ app, aps }) => `${app} ${textOf(aps["thread-id"], "")}`).values()];
 	return [h("div.screen", { role: "group", "aria-label": "Lock screen" }, h("b", hms(time, false)), h("span", day(time)),
-			phone?.activities?.map(activityCard), groups.slice(0, 5).map((group) => card(group, badges)),
+			phone?.activities?.map(activityCard), groups.slice(0, 5).map((group) => card(group, badges, isCut && !phone)),
 			groups[5] && h("small", some(groups.length - 5, "more group")),
 			!groups[0] && !phone?.activities?.[0] && h("small", "Nothing on the lock screen.")),
 		dropped.size > 0 && h("ul.wakes.warn", { "aria-label": "Not shown" }, [...dropped].slice(0, 3).map(([text, [first, ...more]]) =>
@@ -136,7 +136,8 @@ function lockScreen(time, phone) {
 function sentUntil(time) {
 	const shown = [], wakes = [], dropped = new Map(), badges = new Map(), seen = new Set();
 	const isMine = ({ life, step, t }) => life.device === view.phone && step.step === "sent" && t <= time;
-	for (const { life, t } of entries().filter(isMine).toReversed().slice(0, 200)) {
+	const sent = entries().filter(isMine).toReversed(), isCut = !!sent[200] || known.from > 0;
+	for (const { life, t } of sent.slice(0, 200)) {
 		const { payload, collapseId } = life.request ?? known.requests.get(life.uniqueId) ?? {}, aps = payload?.aps ?? {};
 		const [app, part] = life.topic.split(".push-type."), collapse = `${app} ${collapseId ?? life.uniqueId}`;
 		const text = payload ? bannerOf(aps.alert) : null, push = { life, t, app, aps, text };
@@ -154,7 +155,7 @@ function sentUntil(time) {
 			seen.add(collapse);
 		}
 	}
-	return { shown, wakes, dropped, badges };
+	return { shown, wakes, dropped, badges, isCut };
 }
 // The banners of a phone that says how it is, the newest first, each with the push that it is of.
 function ofPhone(banners, shown) {
@@ -176,8 +177,8 @@ function contentOf(text) {
 		return h("span", text);
 	}
 }
-function card([{ life, t, app, aps, text }, ...older], badges) {
-	const { title, subtitle, body } = texts(aps.alert ?? text ?? "text not kept"), badge = badges.get(app);
+function card([{ life, t, app, aps, text }, ...older], badges, isCut) {
+	const { title, subtitle, body } = texts(aps.alert ?? text ?? "text not here"), badge = badges.get(app);
 	const level = textOf(aps["interruption-level"]), thread = textOf(aps["thread-id"]), category = textOf(aps.category);
 	const notes = [soundOf(aps.sound), thread && `thread ${thread}`, category && `category ${category}`,
 		level !== "active" && level, aps["content-available"] === 1 && "wakes the app"].filter(Boolean);
@@ -186,6 +187,6 @@ function card([{ life, t, app, aps, text }, ...older], badges) {
 			h("span", moment(t, false), " ", life && page.pushLink(life.uniqueId))),
 		title && h("strong", title), subtitle && h("em", subtitle), body && h("span", body),
 		notes[0] && h("small.notes", notes.join(" · ")),
-		older[0] && h("small.older", `${older.length} more ${thread ? "in this thread" : `from ${shortTopic(app)}`}: `,
+		older[0] && h("small.older", `${isCut ? "at least " : ""}${number(older.length)} more ${thread ? "in this thread" : `from ${shortTopic(app)}`}: `,
 			older.slice(0, 3).map(({ life }) => life && [page.pushLink(life.uniqueId), " "])));
 }

@@ -95,6 +95,7 @@ extension ShardRunner {
     _ notification: Notification, from request: RequestID, at now: Instant
   ) -> Intervention {
     if let rejection = reserved(notification.token) {
+      history.refused(rejection, notification.uniqueID, from: "", at: now)
       return .answer(rejection == .unregistered ? .gone(since: now) : .rejected(rejection))
     }
     guard let rule = faults.inForce?.hit(.provider, notification, at: now) else { return .none }
