@@ -394,7 +394,7 @@ extension PhoneDriver {
     }
     phones[phone].lines = nil
     phones[phone].task = nil
-    // What it was told on that stream went with it.
+    // The relay forgets what that stream has told it.
     clock?.told = .max
   }
 

@@ -39,11 +39,11 @@ package final class Descriptors: Sendable {
 
   /// Makes a listener pause when no connection may be opened any more.
   ///
-  /// - Parameter isPrivate: it takes from the reserve, so that whoever looks after the relay can
-  ///   look at it.
+  /// - Parameter isPrivate: whether it may take from the reserve, so that operators can look at the
+  ///   relay.
   package func watch(_ listener: any Channel, isPrivate: Bool = false) async throws {
     measure()
-    // One at a time, so that a pause comes before the next one.
+    // Accepts one at a time: a pause comes before the next one.
     try await listener.setOption(.maxMessagesPerRead, value: 1).get()
     try await listener.eventLoop.submit { [self] in
       let handler = AcceptPause(self, isPrivate: isPrivate)
@@ -51,7 +51,7 @@ package final class Descriptors: Sendable {
     }.get()
   }
 
-  /// What the relay needs beside connections is open when it listens.
+  /// Counts what is open beside connections when the relay listens.
   private func measure() {
     guard let open = Self.openCount else { return }
     let limit = limit.load(ordering: .relaxed)

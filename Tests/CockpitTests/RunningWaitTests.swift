@@ -68,6 +68,30 @@ import Testing
     }
   }
 
+  /// What has not happened yet may still, and of what nobody knows nothing can be said.
+  @Test func neverIsNotSaidTooEarly() async throws {
+    try await AdminScene.run { ask in
+      let phone = try await ask.relay.phone(topic: "com.example.app")
+      for _ in 0..<3 { _ = try await ask.relay.pushSilently(to: phone) }
+      let held = try await ask.relay.pushSilently(to: phone)
+      func never(_ id: String, _ more: String, what: String = "delivered") async -> String {
+        let expect = #"{"what":"\#(what)","push":"\#(id)","never":true}"#
+        let wish = #"{"expect":\#(expect),\#(more)}"#
+        return await Self.outcome(ask.relay.cockpit, wish)
+      }
+      let now = #""timeout":"0s""#
+      #expect(await never(held.id, #""within":"10m",\#(now)"#) == "NotYet", "no time has passed")
+      #expect(await never(held.id, #""within":"10m","advance":true"#) == "met 0")
+      #expect(await never(held.id, now) == "met 0", "until the timeout is over")
+      #expect(await never(held.id, #""within":"10m","advance":true"#) == "Happened")
+      for what in ["delivered", "refused"] {
+        let unknown = "4deb1c52-0d6e-8b34-8000-00000000002a"
+        #expect(await never(unknown, now, what: what) == "UnknownNotification", "\(what)")
+        #expect(await never(held.id, now, what: what) == (what == "refused" ? "met 0" : "Happened"))
+      }
+    }
+  }
+
   /// What must never happen and has is said at once, not when the time is over.
   @Test func aNeverThatHasHappenedEnds() async throws {
     try await AdminScene.run { ask in

@@ -116,6 +116,40 @@ import Testing
     }
   }
 
+  /// Of a client that never showed who it is nothing is kept but that it was refused.
+  @Test func aStrangersRefusalIsOne() async throws {
+    try await scene { relay, admin, token in
+      let never = try await relay.command("wait", "refused", "--never", "--timeout", "0s")
+      #expect(never.succeeded, "\(never)")
+      #expect(try await relay.send([Push(to: token, "nonsense")]).map(\.status) == [403])
+      for (match, isMet) in [
+        ("{}", true), (#"{"status":403}"#, true), (#"{"reason":"InvalidProviderToken"}"#, true),
+        (#"{"status":400}"#, false), (#"{"topic":"com.example.other"}"#, false),
+      ] {
+        let wish = #"{"expect":{"what":"refused","match":\#(match)},"timeout":"0s"}"#
+        let answer = try await admin("POST", "/v1/wait", wish)
+        #expect(answer.status == (isMet ? 200 : 409), "\(match): \(answer)")
+      }
+      let again = try await relay.command("wait", "refused", "--never", "--timeout", "0s")
+      #expect(!again.succeeded && again.errors.contains("was refused at"), "\(again)")
+      let list = try await relay.command("requests", "--status", "403")
+      #expect(list.succeeded && list.errors.contains("log --refused"), "\(list)")
+    }
+  }
+
+  /// An empty value is a variable that is not set: all would be forgotten.
+  @Test func anEmptyFilterIsRefused() async throws {
+    try await scene { relay, admin, token in
+      _ = try await push(relay, to: token, Self.badge)
+      for filter in [["--topic", ""], ["--payload", ""], ["--push-type", ""]] {
+        let forgotten = try await relay.command("requests", "--forget", options: filter)
+        #expect(!forgotten.succeeded && forgotten.errors.contains("is empty"), "\(forgotten)")
+      }
+      let kept = try await admin("GET", "/v1/requests").json["requests"] as? [Any]
+      #expect(kept?.count == 1)
+    }
+  }
+
   @Test func whatIsRefusedIsKeptAndWhatIsForgottenIsGone() async throws {
     try await scene(["--redact", "user.email, aps.alert"]) { relay, admin, token in
       let odd = Push(to: token, try await relay.providerToken()).with { push in
@@ -137,6 +171,8 @@ import Testing
         "POST", "/v1/wait",
         #"{"expect":{"what":"received","match":{"payload":{"aps.alert.body":"x"}}}}"#)
       #expect(blind.status == 400 && blind.body.contains("aps.alert is redacted"), "\(blind)")
+      let search = try await admin("GET", "/v1/requests?payload=aps.alert.body~x")
+      #expect(search.status == 400 && search.body.contains("aps.alert is redacted"), "\(search)")
       #expect(try await relay.command("requests", "--status", "400").output.contains("BadPriority"))
       let refusals = try await admin("GET", "/v1/refusals").json["refusals"] as? [[String: Any]]
       #expect(refusals?.count == 2 && refusals?.allSatisfy { $0["peer"] != nil } == true)
