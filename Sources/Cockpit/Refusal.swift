@@ -205,15 +205,12 @@ extension Request {
     return plain.queryParameters[values: Substring(name)].map(String.init).filter { !$0.isEmpty }
   }
 
-  /// Refuses query parameters that nobody looks at: with a name misspelt, or an empty value such as
-  /// that of a variable that is not set, a filter would hold for all.
+  /// Refuses query parameters that nobody looks at: with a name misspelt, a filter would hold for
+  /// all.
   func allow(_ names: String...) throws(Refusal) {
-    for (key, value) in uri.queryParameters {
+    for (key, _) in uri.queryParameters {
       let name = String(key)
-      guard !names.contains(name) else {
-        guard value.isEmpty, name != "limit" else { continue }
-        throw .body("\(name) is empty: say what, or leave it out", field: name)
-      }
+      guard !names.contains(name) else { continue }
       throw .body(
         "there is no parameter \(name.inOneLine): known are \(names.joined(separator: ", "))",
         field: name)

@@ -91,6 +91,10 @@ struct RequestRoutes {
     guard relay.keepsRequests else { throw Self.notKept }
     try request.allow(
       "topic", "token", "device", "status", "reason", "pushType", "payload", "since", "limit")
+    // A variable that is not set would mean, and forget, all.
+    for (key, value) in request.uri.queryParameters where value.isEmpty && key != "limit" {
+      throw Refusal.body("\(key) is empty: say what, or leave it out", field: String(key))
+    }
     var match = RequestMatch()
     match.topic = request.parameter("topic")
     match.pushType = request.parameter("pushType")

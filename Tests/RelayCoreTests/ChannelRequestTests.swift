@@ -58,6 +58,17 @@ import Testing
           priority: priority, expirationSeconds: seconds, payload: Array(body.utf8))))
   }
 
+  @Test func whatIsWrittenWaitsForTheJournal() throws {
+    let channel = try #require(ChannelID(Self.id))
+    for (wish, isWritten) in [
+      (ChannelWish.create(.mostRecent), true), (.delete(channel), true), (.read(channel), false),
+      (.list, false), (try Self.publish(.immediate, 0).get(), false),
+      (try Self.publish(.immediate, 60).get(), true),
+    ] {
+      #expect(wish.isWritten == isWritten, "\(wish)")
+    }
+  }
+
   private static let withID = ["apns-channel-id": id]
   private static let management: [Case] = [
     Case(

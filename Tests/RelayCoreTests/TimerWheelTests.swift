@@ -159,6 +159,10 @@ import Testing
       #expect(wheel.nextWake == nil, "seed \(seed)")
       return
     }
+    // A loop that is woken for nothing would not rest.
+    if earliest > now, let wake = wheel.nextWake {
+      #expect(wake.milliseconds > now, "seed \(seed): too early")
+    }
     var copy = wheel
     var wakes = 0
     while let wake = copy.nextWake {

@@ -112,13 +112,21 @@ enum Sample {
     var journal = journal(20_000)
     let long = String(repeating: "x", count: 1000)
     for number in 1...100 as ClosedRange<UInt64> {
-      _ = journal.append(try Sample.push(number, #"{"\#(number)":"\#(long)"}"#))
+      let row = journal.append(try Sample.push(number, #"{"\#(number)":"\#(long)"}"#))
+      // A block goes at a time, of which there are many.
+      #expect(journal.bytes <= 20_000 && (14...19).contains(journal.count) || number < 20)
+      // An answer that comes late, to a block before the newest, changes no size.
+      let (old, bytes) = (number > 4 ? number - 4 : number, journal.bytes)
+      journal.answered(
+        old, UniqueID(high: 0, low: old), .init(.push(.rejected(.badTopic)), after: .zero))
+      #expect(journal.bytes == bytes && row == number)
     }
-    #expect(journal.bytes <= 20_000 && (5...19).contains(journal.count))
+    #expect(journal.rows(before: 2, limit: 10).rows.isEmpty, "these have gone")
     #expect(journal.rows(before: nil, limit: 1).rows.first?.uniqueID.low == 100)
     // The number of a row that has gone names nothing.
     journal.answered(1, UniqueID(high: 0, low: 1), .init(.push(.rejected(.badTopic)), after: .zero))
-    #expect(journal.rows(before: nil, limit: 100).rows.allSatisfy { $0.answer == nil })
+    let answered = journal.rows(before: nil, limit: 100).rows.filter { $0.answer != nil }
+    #expect(answered.map(\.uniqueID.low).max() == 96)
     _ = journal.append(try Sample.push(101, String(repeating: "y", count: 50_000)))
     #expect(journal.count == 0 && journal.bytes == 0)
   }
@@ -146,6 +154,13 @@ enum Sample {
     journal.received([UInt8](repeating: 0, count: 1 << 20)[...], of: row, UniqueID(high: 0, low: 1))
     let kept = try #require(journal.rows(before: nil, limit: 1).rows.first)
     #expect(kept.body.count == 6 && kept.bodyBytes == 6 + 1 << 20)
+    let rest = [UInt8](repeating: 1, count: Limits.payloadBytes - 6)
+    journal.received(rest[...], of: row, UniqueID(high: 0, low: 1))
+    journal.received([2], of: row, UniqueID(high: 0, low: 1))
+    #expect(journal.rows(before: nil, limit: 1).rows[0].body == Array("abcdef".utf8) + rest)
+    // One that was whole before its head was refused.
+    _ = journal.append(Sample.refused(2, "whole"))
+    #expect(journal.rows(before: nil, limit: 1).rows[0].body == Array("whole".utf8))
   }
 
   @Test func whatIsForgottenIsGoneAndTheRestStays() throws {

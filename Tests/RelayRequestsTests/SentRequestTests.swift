@@ -14,6 +14,18 @@ import Testing
     #expect(request.topic == "com.example.app" && request.pushType == "alert")
   }
 
+  /// Frames of the binary API have no fields.
+  @Test func withoutAHeadThereAreTheFieldsThatWouldBe() throws {
+    let push = try Sample.push(1)
+    #expect(push.pushFields.map(\.name) == ["content-length", "apns-priority", "x"])
+    let bare = SentRequest(
+      at: push.at, push.uniqueID, Sample.head(""), ordinal: 1, push.content, bodyBytes: 19)
+    #expect(
+      bare.pushFields.map { "\($0.name)=\($0.value)" } == [
+        "apns-topic=com.example.app", "apns-push-type=alert", "apns-priority=10",
+      ])
+  }
+
   @Test func aRefusedOneIsShownAsItCame() throws {
     let request = Sample.refused(1, "{]")
     #expect(request.header(":path") == "/3/device/zz" && request.token == nil)
