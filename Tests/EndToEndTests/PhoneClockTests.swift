@@ -18,14 +18,15 @@ import Testing
         { "at": "6h", "phone": "anna", "do": "power", "to": "on" } ] }
     """
 
-  private func scene(_ work: (Admin, _ device: String) async throws -> Void) async throws {
+  private func scene(
+    clock: [String] = ["--clock", "virtual", "--at", "2026-09-01T00:00:00Z"],
+    _ work: (Admin, _ device: String) async throws -> Void
+  ) async throws {
     let scratch = try Scratch()
     let file = scratch.path + "/phones.json"
     try Self.scenario.write(toFile: file, atomically: true, encoding: .utf8)
-    let setup = RelaySetup(arguments: [
-      "--admin", "127.0.0.1:0", "--clock", "virtual", "--at", "2026-09-01T00:00:00Z", "--store",
-      "memory", "--phones", file,
-    ])
+    let setup = RelaySetup(
+      arguments: ["--admin", "127.0.0.1:0", "--store", "memory", "--phones", file] + clock)
     try await RelayProcess.run(setup) { relay in
       let admin = try Admin(relay)
       var device: [String: Any]?
@@ -72,6 +73,33 @@ import Testing
         changes == [
           "60 disconnected", "120 connected", "180 connected", "300 disconnected", "360 connected",
         ])
+    }
+  }
+
+  /// Whoever has told a phone to install an app can push to it.
+  @Test func anInstallationIsRegisteredWhenItsOrderIsDone() async throws {
+    try await scene(clock: []) { admin, device in
+      var tokens: Set<String> = []
+      func token() async throws -> String? {
+        let apps = try await admin("GET", "/v1/devices/\(device)").json["apps"]
+        return (apps as? [[String: Any]])?.first?["token"] as? String
+      }
+      func order(_ verb: String) async throws {
+        let order = #"{"do":"\#(verb)","app":"com.example.app"}"#
+        let done = try await admin("POST", "/v1/devices/\(device)/do", order)
+        #expect(done.status == 200, "\(done)")
+      }
+      for _ in 0..<5 {
+        try await order("uninstall")
+        // The relay finds out by a push.
+        let push =
+          #"{"to":"\#(device)","topic":"com.example.app","payload":{"aps":{"alert":"x"}}}"#
+        _ = try await admin("POST", "/v1/push", push)
+        while try await token() != nil {}
+        try await order("install again")
+        tokens.insert(try #require(try await token()))
+      }
+      #expect(tokens.count == 5, "each installation has a token of its own")
     }
   }
 
