@@ -35,7 +35,7 @@ def descriptors(scene):
     admin, before = http.client.HTTPConnection(relay.admin, timeout=5), relay.descriptors()
     relay.ask("GET", "/v1/overview", connection=admin)
     crowd = [dial(relay.provider) for _ in range(400)]
-    until(lambda: relay.logged("no file or socket can be opened"), 5, "the log says that none are left")
+    until(lambda: relay.logged("connections wait until some end"), 5, "the log says that none are left")
     # Longer than the second after which keys and certificates are read again.
     scene.beside(honest)
     scene.hears("enrolment on an old connection", honest.phone.link.ask("POST", "/v1/devices"), "201")

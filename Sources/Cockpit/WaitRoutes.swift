@@ -372,11 +372,11 @@ struct WaitRoutes {
       throw Refusal.missing("UnknownNotification", nothing(wish, finding))
     }
     guard let within = wish.within, relay.now < start + within, !finding.isHopeless else { return }
-    let hint = relay.virtualClock == nil ? "a longer timeout" : "advance, or moves the clock itself"
+    let hint = relay.virtualClock == nil ? "wait with a longer timeout" : "wait with advance"
     throw Refusal.conflict(
       "NotYet",
       "it has not happened, but only \((relay.now - start).text) of \(within.text) have passed: "
-        + "whoever waits needs \(hint)")
+        + hint)
   }
 
   /// The first difference of a request from the wanted; a refused one did not become a push.

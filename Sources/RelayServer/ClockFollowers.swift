@@ -38,6 +38,7 @@ struct ClockFollowers {
   private var followers: [StreamAddress: Follower] = [:]
   /// Streams that are none of orders, of each device.
   private var listening: [DeviceID: Int] = [:]
+  private var takers: [DeviceID: StreamAddress] = [:]
   private var lastNumber: UInt64 = 0
 
   /// Adds a stream, or updates the phone's next moment; returns whether it is new.
@@ -46,20 +47,27 @@ struct ClockFollowers {
     takesOrders: Bool = false
   ) -> Bool {
     let isNew = followers[stream] == nil
-    if isNew, !takesOrders { listening[device, default: 0] += 1 }
+    if takesOrders {
+      takers[device] = stream
+    } else if isNew {
+      listening[device, default: 0] += 1
+    }
     followers[stream, default: Follower(device: device, takesOrders: takesOrders)]
       .plan(next, at: now)
     return isNew
   }
 
   mutating func remove(_ stream: StreamAddress) {
-    guard let follower = followers.removeValue(forKey: stream), !follower.takesOrders else {
+    guard let follower = followers.removeValue(forKey: stream) else { return }
+    let device = follower.device
+    guard !follower.takesOrders else {
+      if takers[device] == stream { takers[device] = nil }
       return
     }
-    let left = (listening[follower.device] ?? 1) - 1
-    listening[follower.device] = left > 0 ? left : nil
+    let left = (listening[device] ?? 1) - 1
+    listening[device] = left > 0 ? left : nil
     // Time stands until it is back, or says that it does not come.
-    touch(follower.device)
+    if let taker = takers[device] { touch(taker) }
   }
 
   private func isAsked(_ follower: Follower) -> Bool {

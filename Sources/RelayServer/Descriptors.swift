@@ -96,7 +96,7 @@ package final class Descriptors: Sendable {
   private func say(_ limit: String, _ error: Errno) {
     guard !isShortage.exchange(true, ordering: .relaxed) else { return }
     logger.error(
-      "no file or socket can be opened: connections wait until some end, or raise the limit",
+      "connections wait until some end: too many files and sockets are open; raise the limit",
       metadata: ["limit": "\(limit)", "error": "\(error)"])
   }
 

@@ -137,7 +137,8 @@ struct ControlClient {
       }
     }
     do {
-      if socket.utf8.count > Cockpit.longestPathBytes, let door = ReadyFile.read(state)?.door {
+      let hasSocket = FileManager.default.fileExists(atPath: socket)
+      if !hasSocket, let door = ReadyFile.running(state)?.door {
         let channel = try await bootstrap.connect(
           host: door.address.host, port: door.address.port, channelInitializer: begin)
         return (

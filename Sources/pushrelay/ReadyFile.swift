@@ -105,8 +105,12 @@ struct ReadyFile: Codable {
     try await work()
   }
 
-  /// Reads the file of the relay that runs there; nil when none does. One that was killed has left
-  /// its file, which is told once.
+  /// Reads the file of the relay that runs there; nil when none does.
+  static func running(_ state: String) -> ReadyFile? {
+    decoded(state).flatMap { $0.isOfRunningProcess ? $0 : nil }
+  }
+
+  /// The same. A relay that was killed has left its file, which is told once.
   static func read(_ state: String) -> ReadyFile? {
     guard PrivateFile.read(path(state)) != nil else { return nil }
     let file = decoded(state)

@@ -201,7 +201,7 @@ struct SendCommand: AsyncParsableCommand {
       if let since = answer.timestamp {
         let moment = Instant(milliseconds: since)
         // How long ago is by the relay's clock.
-        let isVirtual = ReadyFile.read(connection.files.state)?.isVirtual == true
+        let isVirtual = ReadyFile.running(connection.files.state)?.isVirtual == true
         rows.append([
           "since", isVirtual ? moment.iso8601 : moment.described(at: WallClock.now),
         ])

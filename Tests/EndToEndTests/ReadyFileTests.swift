@@ -114,6 +114,29 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: path))
   }
 
+  /// Where no socket can have such a long path the listener of the page answers, if there is one.
+  @Test(arguments: [true, false])
+  func aPathMayBeTooLongForASocket(hasPage: Bool) async throws {
+    let scratch = try Scratch()
+    let state = scratch.path + "/" + String(repeating: "l", count: 110)
+    let serve =
+      ["serve", "--state", state, "--provider", "127.0.0.1:0", "--device", "127.0.0.1:0"]
+      + (hasPage ? ["--admin", "127.0.0.1:0"] : [])
+    _ = try await Background.run(Program.pushrelay, serve, environment: [:]) { lines, _ in
+      _ = try await lines.skip(to: "ready")
+      for command in [["policy"], ["requests"], ["reset", "--all", "--json"]] {
+        let asked = try await Program.run(Program.pushrelay, command + ["--state", state])
+        #expect(asked.succeeded == hasPage, "\(command): \(asked)")
+        #expect(asked.errors.contains("--admin HOST:PORT") != hasPage, "\(command): \(asked)")
+      }
+      let file = try Data(contentsOf: URL(filePath: Self.path(state)))
+      let ready = try JSONSerialization.jsonObject(with: file) as? [String: Any]
+      let relay = try #require(ready?["pid"] as? Int)
+      _ = try await Program.run("sh", ["-c", "kill \(relay)"]).checked("kill")
+      while try await lines.nextOrEnd() != nil {}
+    }
+  }
+
   /// The page's address opens it to everybody who reads the line, and logs are kept.
   @Test(arguments: [true, false])
   func theTokenIsShownOnATerminalOnly(isOnTerminal: Bool) async throws {

@@ -192,6 +192,14 @@ import Testing
     }
   }
 
+  /// Of a reload with fewer keys, before the next request.
+  @Test func keysThatHaveGoneAreNobodys() throws {
+    var world = World()
+    #expect(world.authorize(try world.header(.team)) == nil)
+    #expect(world.connection.currentKey(in: world.verifier.keys)?.teamID == TestProvider.team)
+    #expect(world.connection.currentKey(in: ProviderKeys()) == nil)
+  }
+
   /// A topic-specific key and its related one have tokens of their own.
   @Test func relatedKeysAreUpdatedEach() throws {
     var world = World()
