@@ -1,4 +1,5 @@
 import DeviceLink
+import HTTP2
 import PhoneRuntime
 import RelayClient
 import RelayCore
@@ -29,9 +30,15 @@ struct LightFleet: Sendable {
 
   func run() async throws {
     let counters = Counters()
+    let shared = command.perConnection ?? Self.phonesPerConnection
+    let needed = (count + shared - 1) / shared + Limits.reservedDescriptors.upperBound
+    if let limit = SystemResources.raiseOpenFiles(), needed > limit {
+      throw CommandError(
+        "\(needed) files and sockets are needed, and this process may open \(limit) (ulimit -Hn): "
+          + "raise that, or have more phones share a connection, with --per-connection")
+    }
     let roster = try await FleetRoster.enroll(command, count: count)
     try await withThrowingTaskGroup(of: Void.self) { group in
-      let shared = command.perConnection ?? Self.phonesPerConnection
       for start in stride(from: 0, to: count, by: shared) {
         let members = Array(roster.members[start..<min(count, start + shared)])
         group.addTask { try await listen(members, counters) }

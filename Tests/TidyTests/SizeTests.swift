@@ -15,7 +15,7 @@ private let linesPerTarget = [
   "ProviderCredentials": 1985, "RelayClient": 2100, "RelayCluster": 5585, "RelayCore": 10020,
   "RelayFaults": 350, "RelayRecording": 2950, "RelayRequests": 960, "RelayServer": 11810,
   "RelaySetup": 800, "RelayStore": 2850, "RelayTestKit": 350, "SQLite": 450, "TLS": 1880,
-  "Transport": 150, "pushrelay": 6700,
+  "Transport": 150, "pushrelay": 6708,
 ]
 
 /// Files that are one table, a row a case, and may be longer. None is today.
