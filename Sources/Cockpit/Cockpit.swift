@@ -249,16 +249,20 @@ struct Epoch: Sendable {
 }
 
 package enum AdminToken {
+  /// Returns the token that is there; nil if there is none.
+  package static func known(_ path: String) -> String? {
+    guard let data = FileManager.default.contents(atPath: path),
+      let text = String(bytes: data, encoding: .utf8)
+    else { return nil }
+    // Without what is around it; a blank within is the operator's.
+    let start = text.drop { $0.isWhitespace }
+    let token = String(start.reversed().drop { $0.isWhitespace }.reversed())
+    return token.utf8.count >= 16 ? token : nil
+  }
+
   /// Reads the token; makes one, for its owner only, if there is none.
   package static func read(_ path: String) throws -> String {
-    if let data = FileManager.default.contents(atPath: path),
-      let text = String(bytes: data, encoding: .utf8)
-    {
-      // Without what is around it; a blank within is the operator's.
-      let start = text.drop { $0.isWhitespace }
-      let token = String(start.reversed().drop { $0.isWhitespace }.reversed())
-      if token.utf8.count >= 16 { return token }
-    }
+    if let token = known(path) { return token }
     var bytes: [UInt8] = []
     for _ in 0..<16 { bytes.append(UInt8.random(in: 0...255)) }
     let token = bytes.map { byte in

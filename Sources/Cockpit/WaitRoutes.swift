@@ -333,7 +333,7 @@ struct WaitRoutes {
         throw Refusal.conflict("Happened", "such a request was refused at \(at.iso8601)")
       }
       guard let event = finding.events.first else {
-        try checkThatItCannotHappen(finding, wish, since: start)
+        try checkNever(finding, wish, since: start)
         return WaitAnswer(at: relay.now.milliseconds, relayTime: (relay.now - start).text)
       }
       throw Refusal.conflict("Happened", "it has happened: \(event.at) \(event.text)")
@@ -365,7 +365,7 @@ struct WaitRoutes {
 
   /// That nothing has happened means nothing for a push that is another relay's, nor before the
   /// time is over.
-  private func checkThatItCannotHappen(
+  private func checkNever(
     _ finding: Finding, _ wish: WaitWish, since start: Instant
   ) throws {
     guard wish.push == nil || finding.isKnown else {

@@ -75,11 +75,9 @@ struct ReadyFile: Codable {
   /// The listener of the page, and its token, if this user may read it.
   var door: (address: RelayConfiguration.Endpoint, token: String)? {
     guard let address = admin.flatMap({ RelayConfiguration.Endpoint(String($0.dropFirst(7))) }),
-      let bytes = token.flatMap({ PrivateFile.read($0) })
+      let token = token.flatMap({ AdminToken.known($0) })
     else { return nil }
-    var token = String(decoding: bytes, as: UTF8.self).drop(while: \.isWhitespace)
-    while token.last?.isWhitespace == true { token.removeLast() }
-    return (address, String(token))
+    return (address, token)
   }
 
   /// Keeps the file in the state directory until `work` has ended.
@@ -112,11 +110,10 @@ struct ReadyFile: Codable {
 
   /// The same. A relay that was killed has left its file, which is told once.
   static func read(_ state: String) -> ReadyFile? {
+    if let file = running(state) { return file }
     guard PrivateFile.read(path(state)) != nil else { return nil }
-    let file = decoded(state)
-    if let file, file.isOfRunningProcess { return file }
     if !wasTold.exchange(true, ordering: .relaxed) {
-      let who = file.map { ": process \($0.pid) is gone" } ?? " or of another version"
+      let who = decoded(state).map { ": process \($0.pid) is gone" } ?? " or of another version"
       Console.log("\(path(state)) is of a relay that has ended\(who); trying the usual ports")
     }
     return nil

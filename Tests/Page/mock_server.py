@@ -818,6 +818,8 @@ class Handler(BaseHTTPRequestHandler):
         return {"cursor": relay.cursor, "hasMore": False, "refusals": relay.refusals[:100]}
 
     def get_policy(self, relay, parts, query, body):
+        if relay.policy == "unlimited":
+            return {"policy": relay.policy, "known": KNOWN_POLICIES}
         return {"policy": relay.policy, "known": KNOWN_POLICIES, "app": {"burst": BUDGET, "every": "20m"},
                 "device": {"burst": 12, "every": "5m"}}
 

@@ -1111,6 +1111,15 @@ class PageTests(unittest.TestCase):
         self.needs_mock()
         server = self.a_mock(phones=10)
         page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev")
+        # No limit has no numbers.
+        page.select_option("#policy", "unlimited")
+        expect(page.locator("#table tr", has_text="policy").first).to_contain_text("unlimited")
+        page.select_option("#policy", "own")
+        for name, value in {"app": "", "app-per": "1h", "device": "", "device-per": "1h"}.items():
+            expect(page.locator(f"#own-{name}")).to_have_value(value)
+        page.keyboard.press("Escape")
+        page.select_option("#policy", "documented")
+        expect(page.locator("#table tr", has_text="policy").first).to_contain_text("documented")
         page.select_option("#policy", "own")
         expect(page.locator("#own-policy")).to_be_visible()
         # Those in force.

@@ -24,10 +24,10 @@ $("policy").onchange = ({ target: { value } }) => attempt(async () => {
 });
 // `count` at once, and as many come back in the time `per`; an empty count is no limit. A part of it is in whole milliseconds.
 const SIZES = { d: 86400e3, h: 3600e3, m: 60e3, s: 1e3, ms: 1 };
-function fill(name, { burst, every }) {
+function fill(name, { burst = 0, every }) {
 	const one = [...(every ?? "").matchAll(/(\d+)(ms|[dhms])/g)].reduce((sum, [, count, unit]) => sum + count * SIZES[unit], 0), all = Math.round(one * burst / 1e3) * 1e3;
 	const [unit, size] = pairs(SIZES).find(([, size]) => all % size === 0);
-	$(`own-${name}`).value = burst ?? "";
+	$(`own-${name}`).value = burst || "";
 	$(`own-${name}-per`).value = all ? all / size + unit : "1h";
 }
 $("own-policy").onsubmit = (event) => {
