@@ -123,7 +123,7 @@ struct Month {
   }
 
   @Test func fetchesConvergeToShortlyBeforeUse() {
-    for jitter in [0, 15, 40] as [Int64] {
+    for jitter in [0, 40] as [Int64] {
       let (percent, fetches) = hitPercent(seed: 1, jitterMinutes: jitter)
       #expect(percent >= 80, "jitter \(jitter): hit on \(percent) % of days")
       // Some 40 habits, 30 days: not by fetching all the time either.

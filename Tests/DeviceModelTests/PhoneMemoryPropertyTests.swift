@@ -58,7 +58,7 @@ import Testing
 
   /// The rules hold over both lives, above all: every push is reported once in one of them.
   @Test func theRulesHoldAcrossACut() throws {
-    for seed in UInt64(1)...50 {
+    for seed in UInt64(1)...25 {
       var life = Life(seed: seed)
       life.live(Int(seed % 7) * 30 + 20)
       for cut in 0..<3 {
@@ -90,7 +90,7 @@ import Testing
   /// Without time in between, a cut is a reboot: the same lasts, and the same is told of it.
   @Test func aCutIsAReboot() throws {
     var counts = (callbacks: 0, held: 0, transfers: 0, documents: 0, foreground: 0)
-    for seed in UInt64(1)...150 {
+    for seed in UInt64(1)...75 {
       var life = Life(seed: seed)
       life.live(Int(seed % 11) * 20 + 15)
       if seed % 4 == 0 { life.useDocument() }
@@ -163,7 +163,7 @@ import Testing
   @Test func damageIsRefusedOrSurvived() throws {
     var refused = 0
     var survived = 0
-    for seed in UInt64(1)...12 {
+    for seed in UInt64(1)...6 {
       var life = Life(seed: seed)
       life.live(120)
       var random = SeededRandom(seed: seed)

@@ -47,7 +47,7 @@ import Testing
     var counts: [String: Int] = [:]
     // In the first the screen goes dark while an app works in the background; in the second a push
     // to an activity comes last, and waits until the phone wakes.
-    for seed in [816, 9581] + Array(seeds(1..<101)) {
+    for seed in [816, 9581] + Array(seeds(1..<61)) {
       var checker = Checker()
       var (_, _, phone) = live(seed) { event, phone, effects in
         checker.saw(event, phone, effects)

@@ -55,7 +55,7 @@ import Testing
   /// The state that it goes back to may be older than the file.
   @Test(arguments: RecordedPayloads.allCases)
   func aHistoryThatIsTakenBackReplays(_ payloads: RecordedPayloads) throws {
-    for seed in UInt64(0)..<20 {
+    for seed in UInt64(0)..<10 {
       var world = World(seed: seed) { $0.crashes = 0 }
       for _ in 0..<200 { world.step() }
       let events = world.history.compactMap { happening -> (Event, Instant)? in

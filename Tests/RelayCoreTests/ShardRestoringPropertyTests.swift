@@ -124,7 +124,7 @@ import Testing
 
   @Test func aPartitionThatComesToAShardAtWorkIsAsIfItHadAlwaysBeenThere() {
     var (restored, sent, amidst) = (0, 0, 0)
-    for seed in seeds(0..<120) {
+    for seed in seeds(0..<60) {
       guard let run = play(seed: seed) else { continue }
       #expect(run.problems.isEmpty, "seed \(seed): \(run.problems.prefix(2))")
       restored += run.restored
@@ -132,7 +132,7 @@ import Testing
       amidst += run.isAmidst ? 1 : 0
     }
     // Worth something only if there was something to restore, and something going on.
-    #expect(amidst >= 30 && restored >= 60 && sent >= 1200, "\(amidst), \(restored), \(sent)")
+    #expect(amidst >= 15 && restored >= 30 && sent >= 600, "\(amidst), \(restored), \(sent)")
   }
 }
 

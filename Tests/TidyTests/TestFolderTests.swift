@@ -27,7 +27,8 @@ private let sleeping: [String: String] = [
   "Tests/EndToEndTests/ClusterEngineTests.swift": "asks another process again until it says so",
   "Tests/EndToEndTests/ClusterUpgradeTests.swift": "asks another process again until it says so",
   "Tests/EndToEndTests/ClusterFaultTests.swift": "a lease runs out while a relay is away",
-  "Tests/EndToEndTests/CrashTests.swift": "chance decides when the relay is killed",
+  "Tests/EndToEndTests/CrashTests.swift":
+    "chance decides when the relay is killed; every second life waits until there were answers",
 ]
 
 /// How the tests are laid out, as docs/STYLE.md and docs/ARCHITECTURE.md say.
