@@ -131,6 +131,25 @@ def masked(text):
     return "".join(out)
 
 
+def is_dependent(first, kind, second, other):
+    """Whether one of two statements may write what the other reads or writes, by the paths in them."""
+    def written(statement, kind):
+        if kind == "call":
+            # A function of its own, `next()`, may write anything; `a.b.append(c)` writes `a.b`.
+            path = re.match(r"(?:try[?!]? )?(?:await )?([\w.]*)\.\w+[?!]?\(", statement)
+            return {path[1]} if path else None
+        return set(re.findall(r"(?<![\w.])[A-Za-z_][\w.]*", re.split(r" (?:\S*)= ", statement, maxsplit=1)[0]))
+
+    def named(statement):
+        return set(re.findall(r"(?<![\w.])[a-z_][\w.]*", statement))
+
+    def meet(paths, names):
+        return paths is None or any(f"{name}.".startswith(f"{path}.") or f"{path}.".startswith(f"{name}.")
+                                    for path in paths for name in names)
+
+    return meet(written(first, kind), named(second)) or meet(written(second, other), named(first))
+
+
 class Block:
     """What is between two braces: `kind` is type, function, init or code."""
 
@@ -307,7 +326,8 @@ class Source:
         for (first, kind), (second, other) in pairs:
             if second.line != first.line + 1 or first is used or "call" not in (kind, other):
                 continue
-            if self.block_at[first.start] is self.block_at[second.start]:
+            if self.block_at[first.start] is self.block_at[second.start] and is_dependent(
+                    self.plain[first.start:first.end], kind, self.plain[second.start:second.end], other):
                 used = second
                 site = self.site("order", first.start, second.end)
                 site.middle = (first.end, second.start)

@@ -249,11 +249,10 @@ def streams(scene):
 
 # Many
 
-def devices(scene):
-    relay, honest = scene.start()
+def enrol(scene, relay, honest):
+    """All devices, with an app each; their tokens."""
     before, link, tokens, start, times = relay.memory(), Client(relay.device), [], time.monotonic(), []
-    crowd = fleet(link, 1)
-    must(link.ask("GET", *crowd[0]), 200)
+    must(link.ask("GET", *fleet(link, 1)[0]), 200)
     for part in range(0, scene.devices, 5000):
         made = link.ask_all((("POST", "/v1/devices") for _ in range(min(5000, scene.devices - part))))
         answers = link.ask_all(
@@ -265,6 +264,11 @@ def devices(scene):
     took, each = time.monotonic() - start, (relay.memory() - before) / scene.devices
     scene.say(f"{scene.devices} enrolled and registered in {took:.0f} s, {each:.0f} bytes of memory each")
     scene.expect(percentile(times) < MOST_MILLISECONDS, "the honest push waited")
+    return tokens
+
+def devices(scene):
+    relay, honest = scene.start()
+    tokens = enrol(scene, relay, honest)
     some = random.sample(tokens, 2000)
     scene.hears("pushes to some", map(words, honest.provider.ask_all(push_to(relay, token) for token in some)), "200")
     for path in ("/metrics", "/v1/overview", "/v1/devices?limit=100", "/v1/devices?search=nobody"):
@@ -278,6 +282,44 @@ def devices(scene):
     relay.start()
     scene.say(f"the next start takes {time.monotonic() - start:.1f} s, {relay.memory() / scene.devices:.0f} bytes each")
     scene.normal(Honest(relay))
+
+def crowd(scene):
+    """Beside all devices a fifth as many that are there, on shared connections, until the relay is killed."""
+    with socket.create_server(("127.0.0.1", 0)) as some:
+        port = some.getsockname()[1]
+    relay, honest = scene.start("--device", f"127.0.0.1:{port}")
+    enrol(scene, relay, honest)
+    before, count, start = relay.memory(), scene.devices // 5, time.monotonic()
+    phones = subprocess.Popen(
+        [scene.program, "device", "--light", "--count", str(count), "--per-connection", "2000", "--plaintext",
+         "--device", relay.device, "--state", f"{scene.folder}/phones"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    scene.ends.append(lambda: (phones.terminate(), phones.wait()))
+
+    def connected():
+        text = relay.ask("GET", "/metrics", wait=60)[1]
+        return int(float(text.split('pushrelay_devices{state="connected"} ')[1].split()[0]))
+
+    until(lambda: connected() > count, 300, "all phones are there")
+    scene.say(f"{count} more are there after {time.monotonic() - start:.0f} s, "
+              f"{(relay.memory() - before) / count:.0f} bytes of memory each, with {relay.descriptors()} descriptors")
+    scene.beside(honest)
+    relay.most = max(relay.most, relay.memory("VmHWM"))
+    relay.process.kill()
+    relay.process.wait()
+    start = time.monotonic()
+    relay.start()
+    ready, honest = time.monotonic() - start, Honest(relay)
+    said, p99 = collections.Counter(), []
+    while connected() <= count and time.monotonic() - start < 300:
+        some, one = honest.push_for(1)
+        said.update(some)
+        p99.append(one)
+    scene.say(f"killed: ready after {ready:.1f} s, all are back after {time.monotonic() - start:.1f} s, "
+              f"{relay.processor():.1f} s of processor time")
+    scene.hears(f"{sum(said.values())} pushes meanwhile", said, "200")
+    scene.say(f"p99 of a second at most {max(p99, default=0):.0f} ms")
+    scene.normal(honest)
 
 def apps(scene):
     relay, honest = scene.start()
@@ -438,7 +480,7 @@ def readers(scene, path="/v1/events", count=1000, reading=2, seconds=15):
 SCENES = {
     "descriptors used up": descriptors, "memory at its ceiling": memory, "disk full": disk_full,
     "disk read-only": disk_read_only, "disk with I/O errors": disk_broken, "disk slow": disk_slow,
-    "inodes used up": inodes, "clock steps": clock_steps, "last stream numbers": streams, "many devices": devices,
+    "inodes used up": inodes, "clock steps": clock_steps, "last stream numbers": streams, "many devices": devices, "a crowd": crowd,
     "10,000 apps of a device": apps, "one token hammered": hammer, "thousands of teams": teams, "faults": faults,
     "waits": waits, "readers of events": readers,
     "readers of requests": lambda scene: readers(scene, "/v1/requests?limit=500", 500, reading=0),

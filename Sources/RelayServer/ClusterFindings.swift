@@ -38,7 +38,7 @@ extension ClusterStatus {
       let name = "node \(node.name)"
       if node.state == "gone" {
         problems.append(
-          "\(name) is gone since \(node.ageSeconds) s: start it again, or take it off the list "
+          "\(name) has been gone for \(node.ageSeconds) s: start it again, or take it off the list "
             + "with 'pushrelay cluster forget \(node.name)'")
         continue
       }
@@ -54,7 +54,7 @@ extension ClusterStatus {
       if let left = node.leaseSeconds {
         if left < 0 {
           problems.append(
-            "\(name) has no lease since \(-left) s: it does not reach the NATS servers, they have "
+            "\(name) has had no lease for \(-left) s: it does not reach the NATS servers, they have "
               + "no leader, or another relay has its name; its log says which")
         }
       } else {

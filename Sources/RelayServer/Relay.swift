@@ -193,7 +193,8 @@ package final class Relay: Service {
       await inbox.director?.announce(
         provider: "\(addresses.provider)",
         device: "\(configuration.advertised(addresses.device))",
-        admin: configuration.admin.map { "\($0)" } ?? "")
+        // A port that is not chosen yet is no address.
+        admin: configuration.admin.flatMap { $0.port == 0 ? nil : "\($0)" } ?? "")
       inbox.isServing.store(true, ordering: .relaxed)
       announce(addresses)
     } catch {

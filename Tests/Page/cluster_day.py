@@ -113,7 +113,7 @@ def main():
         cluster.run("phones", BINARY, "phones", "start", "--count", str(len(PHONES)), "--apps", "news,mail", "--behave", "usual",
                     "--state", f"{folder}/a", "--seed", "7")
         cluster.until("the phones listen", lambda: sum(
-            device["connected"] for device in cluster.call("a", "GET", "/v1/devices")["devices"]) == len(PHONES))
+            device["connected"] and len(device["apps"]) == 2 for device in cluster.call("a", "GET", "/v1/devices")["devices"]) == len(PHONES))
         browser = player.chromium.launch(
             executable_path=os.environ.get("RELAY_TEST_CHROMIUM") or shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 760}, color_scheme="light")
@@ -127,18 +127,17 @@ def main():
 
         hours(cluster, 0, 5)
         cluster.kill("b")
-        picture("1-dies", "lost its lease")
         cluster.stripes(4, 0, 4)
         hours(cluster, 5, 9)
-        picture("2-gone", "gone for")
+        picture("gone", "b is gone")
         cluster.start("b")
         cluster.stripes(3, 2, 3)
         hours(cluster, 9, 12)
-        picture("3-back", "3 nodes")
+        picture("back", "3 nodes")
         cluster.call("a", "POST", "/v1/cluster/nodes/c/drain", {})
         cluster.stripes(4, 4, 0)
         hours(cluster, 12, 16)
-        picture("4-drained", "draining")
+        picture("drained", "draining")
         browser.close()
 
 

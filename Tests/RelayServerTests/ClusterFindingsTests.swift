@@ -41,7 +41,7 @@ import Testing
     ("cluster forget b", { $0.nodes[1].state = "gone" }),
     ("cluster drain b --undo", { $0.nodes[1].state = "draining" }),
     ("node b has no stripe", { $0.nodes[1].stripes = [] }),
-    ("node b has no lease since 1.5 s", { $0.nodes[1].leaseSeconds = -1.5 }),
+    ("node b has had no lease for 1.5 s", { $0.nodes[1].leaseSeconds = -1.5 }),
     ("node b does not answer", { $0.nodes[1].leaseSeconds = nil }),
     ("node b waits for the NATS servers", { $0.nodes[1].waitingSeconds = 0.6 }),
     ("one node is at work", { $0.nodes.removeLast() }),

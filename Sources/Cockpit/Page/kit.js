@@ -146,7 +146,9 @@ export function keep(map, key, value, most) {
 	map.set(key, value);
 	if (map.size > most) map.delete(map.keys().next().value);
 }
-export function addStep(data) {
+// What comes by stream may be known from a life already; within a life the same may come twice in a millisecond.
+const isSame = (one, other) => ["time", "step", "via", "reason", "outcome"].every((key) => one[key] === other[key]);
+export function addStep(data, times = 1) {
 	let life = known.lives.get(data.uniqueId);
 	if (!life) {
 		const { uniqueId, id, topic, kind, device, token } = data;
@@ -154,7 +156,7 @@ export function addStep(data) {
 		keep(known.lives, uniqueId, life, MOST_LIVES);
 		keep(known.topics, topic, true, 500);
 	}
-	if (life.steps.some((step) => ["time", "step", "via", "reason", "outcome"].every((key) => step[key] === data[key]))) return null;
+	if (life.steps.filter((step) => isSame(step, data)).length >= times) return null;
 	life.steps.push(data);
 	const mark = markOf(data, life.kind);
 	return mark ? enter(life, mark, data) : null;
@@ -216,10 +218,11 @@ export function entries() {
 	return known.entries;
 }
 export function addLife({ steps, ...life }) {
-	for (const step of steps) addStep({ ...life, ...step });
-	const mine = known.lives.get(life.uniqueId);
+	steps = steps.map((step) => ({ ...life, ...step }));
+	steps.forEach((step, index) => addStep(step, steps.slice(0, index + 1).filter((other) => isSame(other, step)).length));
+	const mine = known.lives.get(life.uniqueId), later = mine.steps.filter((step) => !steps.some((other) => isSame(other, step)));
 	if (life.phone) keep(known.names, life.device, life.phone, 2000);
 	mine.entries.sort(byTime);
-	mine.steps.sort((a, b) => a.time - b.time);
+	mine.steps = [...steps, ...later].sort((a, b) => a.time - b.time);
 	return Object.assign(mine, { waits: null }, life);
 }

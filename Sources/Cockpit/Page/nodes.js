@@ -10,7 +10,8 @@ let status, shown = [], problem;
 const isAway = ({ state, leaseSeconds }) => state !== "gone" && !(leaseSeconds > 0);
 function troubles({ nodes, stripes }) {
 	const open = stripes.filter(({ node, state }) => !node && state !== "moving").map(({ stripe }) => stripe);
-	return [...nodes.filter(isAway).map(({ name, leaseSeconds }) => `${name} ${leaseSeconds == null ? "does not answer" : "has lost its lease"}`),
+	return [...nodes.filter(({ state }) => state === "gone").map(({ name }) => `${name} is gone`),
+		...nodes.filter(isAway).map(({ name, leaseSeconds }) => `${name} ${leaseSeconds == null ? "does not answer" : "has lost its lease"}`),
 		...(open[0] == null ? [] : [`no node has ${open[1] ? "stripes" : "stripe"} ${open.join(", ")}`])];
 }
 async function look() {
