@@ -25,6 +25,8 @@ from relay import Client, Honest, MOST_MILLISECONDS, NotRun, Phone, Scene, TOPIC
 from relay import first_words, fleet, keys, must, percentile, push_to, replace, run, until, words
 
 UNAVAILABLE = "503 `ServiceUnavailable`"
+# Of one program.
+MOST_PHONES = 100_000
 WHO = "authorization: TOKEN\r\nhost: localhost\r\n"
 
 # Descriptors and memory
@@ -290,13 +292,16 @@ def crowd(scene):
     relay, honest = scene.start("--device", f"127.0.0.1:{port}")
     enrol(scene, relay, honest)
     before, count, start = relay.memory(), scene.devices // 5, time.monotonic()
-    phones = subprocess.Popen(
-        [scene.program, "device", "--light", "--count", str(count), "--per-connection", "2000", "--plaintext",
-         "--device", relay.device, "--state", f"{scene.folder}/phones"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    scene.ends.append(lambda: (phones.terminate(), phones.wait()))
+    programs = [subprocess.Popen(
+        [scene.program, "device", "--light", "--count", str(min(count - first, MOST_PHONES)), "--per-connection", "2000",
+         "--plaintext", "--device", relay.device, "--state", f"{scene.folder}/phones{first}"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for first in range(0, count, MOST_PHONES)]
+    for program in programs:
+        scene.ends.append(lambda program=program: (program.terminate(), program.wait()))
 
     def connected():
+        if any(program.poll() is not None for program in programs):
+            raise RuntimeError("the phones' program ended")
         text = relay.ask("GET", "/metrics", wait=60)[1]
         return int(float(text.split('pushrelay_devices{state="connected"} ')[1].split()[0]))
 

@@ -51,6 +51,10 @@ package struct Cockpit: Service {
   /// from the configuration that cannot be opened is an error.
   package func run() async throws {
     let (listeners, ready) = AsyncStream.makeStream(of: RelayConfiguration.Endpoint?.self)
+    // Before anything waits for a listener that there will not be.
+    let token = try configuration.admin.map { _ in
+      try AdminToken.read(Self.tokenPath(state: configuration.state))
+    }
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask {
         var endpoint: RelayConfiguration.Endpoint?
@@ -60,7 +64,9 @@ package struct Cockpit: Service {
         if !Task.isCancelled { onReady(endpoint) }
       }
       group.addTask { try await runSocket(ready) }
-      if let admin = configuration.admin { group.addTask { try await runTCP(admin, ready) } }
+      if let admin = configuration.admin, let token {
+        group.addTask { try await runTCP(admin, token, ready) }
+      }
       try await group.waitForAll()
     }
   }
@@ -106,8 +112,9 @@ package struct Cockpit: Service {
     try? FileManager.default.removeItem(atPath: path)
   }
 
-  private func runTCP(_ endpoint: RelayConfiguration.Endpoint, _ ready: Ready) async throws {
-    let token = try AdminToken.read(Self.tokenPath(state: configuration.state))
+  private func runTCP(
+    _ endpoint: RelayConfiguration.Endpoint, _ token: String, _ ready: Ready
+  ) async throws {
     let pages = OwnPages(
       ["localhost", "127.0.0.1", "::1", endpoint.host.lowercased()],
       aliases: Set(configuration.adminHosts.map { $0.lowercased() }))
@@ -119,7 +126,8 @@ package struct Cockpit: Service {
         address: .hostname(endpoint.host, port: endpoint.port)),
       onServerRunning: { [logger, relay] channel in
         try? await relay.descriptors.watch(channel)
-        let port = channel.localAddress?.port ?? 0
+        // Without one the relay ends as it starts.
+        guard let port = channel.localAddress?.port else { return }
         logger.info("the admin API listens", metadata: ["admin": "\(endpoint.host):\(port)"])
         ready.yield(.init(host: endpoint.host, port: port))
       },

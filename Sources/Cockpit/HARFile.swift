@@ -70,13 +70,16 @@ struct HARFile: Encodable {
 
   var log: Log
 
-  init(_ requests: [(request: SentRequest, url: String)], version: String, redacted: [String]) {
+  init(
+    _ requests: [(request: SentRequest, url: String)], version: String, redacted: [String],
+    hasMore: Bool
+  ) {
     let left = redacted.isEmpty ? "" : "; redacted: \(redacted.joined(separator: ", "))"
     log = Log(
       creator: Creator(version: version), entries: requests.map { Entry($0.request, $0.url) },
       comment:
         "Requests as they were sent, with payloads and device tokens, without provider tokens"
-        + left)
+        + left + (hasMore ? "; there are older ones" : ""))
   }
 }
 

@@ -70,9 +70,10 @@ struct MetricsRoutes {
   }
 
   private func addRequests(_ metrics: RelayMetrics, to text: inout MetricsText) {
-    let refused = Rejection.allCases.map {
-      ("\($0.status)", $0.reason, metrics.refused[Int($0.rawValue)])
-    }
+    let refused =
+      Rejection.allCases.map {
+        ("\($0.status)", $0.reason, metrics.refused[Int($0.rawValue)])
+      } + [("431", "", metrics.headsTooLarge)]
     text.add(
       "provider_requests_total", "Answers to pushes",
       ([("200", "", metrics.accepted)] + refused.filter { $0.2 > 0 }).map { code, reason, count in

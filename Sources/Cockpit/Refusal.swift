@@ -208,8 +208,13 @@ extension Request {
   /// Refuses query parameters that nobody looks at: with a name misspelt, a filter would hold for
   /// all.
   func allow(_ names: String...) throws(Refusal) {
+    var seen: Set<String> = []
     for (key, _) in uri.queryParameters {
       let name = String(key)
+      // Conditions on payloads add up.
+      guard seen.insert(name).inserted || name == "payload" else {
+        throw .body("\(name.inOneLine) is there twice", field: name)
+      }
       guard !names.contains(name) else { continue }
       throw .body(
         "there is no parameter \(name.inOneLine): known are \(names.joined(separator: ", "))",

@@ -20,10 +20,12 @@ struct RequestRoutes {
     router.get("/v1/requests") { request, _ in try await list { try await page(request) } }
     router.get("/v1/requests.har") { request, _ in
       try await list {
-        let found = try await find(request)
-        let requests = found.value.prefix(try request.limit()).reversed()
-          .map { ($0, url(of: $0)) }
-        let archive = HARFile(requests, version: Version.number, redacted: configuration.redact)
+        let limit = try request.limit(500)
+        let found = try await find(request, limit)
+        let requests = found.value.prefix(limit).reversed().map { ($0, url(of: $0)) }
+        let archive = HARFile(
+          requests, version: Version.number, redacted: configuration.redact,
+          hasMore: found.value.count > limit)
         return Lacking(archive, found.missing)
       }
     }
@@ -69,14 +71,14 @@ struct RequestRoutes {
       })
   }
 
-  private func find(_ request: Request) async throws -> Found<[SentRequest]> {
-    await relay.requests(try await match(request), limit: try request.limit() + 1)
+  private func find(_ request: Request, _ limit: Int) async throws -> Found<[SentRequest]> {
+    await relay.requests(try await match(request), limit: limit + 1)
   }
 
   private func page(_ request: Request) async throws -> Lacking<RequestList> {
     let limit = try request.limit()
     let cursor = epoch.listCursor(relay.now)
-    let found = try await find(request)
+    let found = try await find(request, limit)
     let kept = await relay.keptRequests()
     return Lacking(
       RequestList(
@@ -203,7 +205,9 @@ struct CurlCommand {
   func text(of request: SentRequest) -> String {
     let state = Self.absolute(configuration.state)
     // As it was, whatever brackets and dots are in its path.
-    var words = ["curl", "--globoff", "--path-as-is"]
+    let isArgument = !request.body.contains(0)
+    var words = isArgument ? [] : ["printf", Self.format(request.body), "|"]
+    words += ["curl", "--globoff", "--path-as-is"]
     let method = request.header(":method") ?? "POST"
     if method != "POST" { words += ["--request", Self.quoted(method)] }
     if configuration.plaintext {
@@ -231,7 +235,8 @@ struct CurlCommand {
     }
     if method == "POST" || !request.body.isEmpty {
       // Raw: a body that begins with @ names no file.
-      words += ["--data-raw", Self.quoted(String(decoding: request.body, as: UTF8.self))]
+      words +=
+        isArgument ? ["--data-raw", Self.quoted(request.body)] : ["--data-binary", "@-"]
     }
     let scheme = configuration.plaintext ? "http" : "https"
     words.append(Self.quoted("\(scheme)://\(provider)\(request.path ?? "/")"))
@@ -240,23 +245,34 @@ struct CurlCommand {
 
   /// For a shell (POSIX.1-2024, Shell Command Language, "Single-Quotes", and "Dollar-Single-Quotes"
   /// for what would do something to the terminal that shows it).
-  static func quoted(_ text: String) -> String {
+  static func quoted(_ text: String) -> String { quoted(Array(text.utf8)) }
+
+  /// Any bytes but zeros, which no argument can have.
+  static func quoted(_ bytes: [UInt8]) -> String {
     // Lines stay lines: not every shell knows the other quotes.
-    let isHarmless = text.unicodeScalars.allSatisfy {
-      $0 == "\n" || $0 == "\t" || String($0).inOneLine == String($0)
-    }
-    guard isHarmless else {
-      let bytes = text.utf8.map { byte in
-        let octal = String(byte, radix: 8)
-        return byte > 0x1F && byte < 0x7F && byte != UInt8(ascii: "'") && byte != UInt8(ascii: "\\")
-          ? String(UnicodeScalar(byte))
-          : "\\" + String(repeating: "0", count: 3 - octal.count) + octal
-      }
-      return "$'" + bytes.joined() + "'"
-    }
+    guard let text = String(validating: bytes, as: UTF8.self),
+      text.unicodeScalars.allSatisfy({
+        $0 == "\n" || $0 == "\t" || String($0).inOneLine == String($0)
+      })
+    else { return "$'\(escaped(bytes))'" }
     return "'"
       + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
       + "'"
+  }
+
+  /// As the format of `printf` (POSIX.1-2024, "printf"), which can have any bytes.
+  static func format(_ bytes: [UInt8]) -> String {
+    "'\(escaped(bytes).split(separator: "%", omittingEmptySubsequences: false).joined(separator: "%%"))'"
+  }
+
+  /// In ASCII, with other bytes in octal.
+  private static func escaped(_ bytes: [UInt8]) -> String {
+    bytes.map { byte in
+      let octal = String(byte, radix: 8)
+      return byte > 0x1F && byte < 0x7F && byte != UInt8(ascii: "'") && byte != UInt8(ascii: "\\")
+        ? String(UnicodeScalar(byte))
+        : "\\" + String(repeating: "0", count: 3 - octal.count) + octal
+    }.joined()
   }
 
   private static func absolute(_ path: String) -> String {

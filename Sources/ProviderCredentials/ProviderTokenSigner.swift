@@ -24,7 +24,7 @@ package struct ProviderTokenSigner: Sendable {
     guard let text = try CredentialFiles.readText(path) else {
       throw .file(
         path: path, problem: "does not exist",
-        advice: "make a key with `pushrelay key new` or name its .p8 file")
+        advice: "only a key whose .p8 file is there can sign; `pushrelay key new` makes one")
     }
     guard let key = try? P256.PrivateKey(pem: text) else {
       throw .file(

@@ -202,7 +202,7 @@ package actor ClusterDirector {
   private var view: ClusterView {
     ClusterView(
       stripeCount: journal.stripeCount, run: journal.run, report: report,
-      others: membership.alive(at: ClusterJournal.clock),
+      others: membership.alive(at: ClusterJournal.clock), epochs: membership.epochs,
       due: quarantine.due(at: ClusterJournal.clock), form: journal.port.form.written)
   }
 
@@ -226,7 +226,8 @@ package actor ClusterDirector {
     membership.observe(
       sight.nodes.filter { $0.stamp.run != journal.run }, at: ClusterJournal.clock,
       // Moves of a virtual clock are no difference.
-      wall: journal.virtualTime == nil ? journal.configuration.now() : nil)
+      wall: journal.virtualTime == nil ? journal.configuration.now() : nil,
+      hasLease: await journal.isLeaseHeld)
     noticeClocks()
     await adopt(sight.form)
     let shouldDrain = isEnding || sight.drains[journal.configuration.node] == journal.run
@@ -469,7 +470,7 @@ extension ClusterDirector {
       return (.init(revision: 0, stamp: stamp, report: report), nil)
     }
     return membership.all(at: now).first { $0.key.stamp.node == name }
-      .map { ($0.key, $0.age < journal.configuration.lease ? nil : $0.age) }
+      .map { ($0.key, $0.isAlive ? nil : $0.age) }
   }
 
   /// Takes a node that is gone off the list; false when it has come back.
@@ -489,10 +490,8 @@ extension ClusterDirector {
     let now = ClusterJournal.clock
     let me = NodeStatus(
       name: journal.configuration.node, report: report, age: .milliseconds(0), isAlive: true)
-    let others = membership.all(at: now).map { key, age in
-      NodeStatus(
-        name: key.stamp.node, report: key.report, age: age,
-        isAlive: age < journal.configuration.lease)
+    let others = membership.all(at: now).map { key, age, isAlive in
+      NodeStatus(name: key.stamp.node, report: key.report, age: age, isAlive: isAlive)
     }
     return ([me] + others, routes, journal.port.form.written)
   }

@@ -13,10 +13,14 @@ package struct Membership: Sendable {
 
   private struct Known {
     var key: Key
-    /// When the revision was first seen.
+    /// When the revision was first seen, or since when silence means something again.
     var since: Instant
+    /// How old it was then, if the node's clock is right.
+    var age: Interval
     /// Clock differences of the last few revisions, transit included.
-    var delays: [Interval] = []
+    var delays: [Interval]
+
+    func age(at now: Instant) -> Interval { age + (now - since) }
   }
 
   /// Enough that a few late keys do not look like a wrong clock.
@@ -25,6 +29,9 @@ package struct Membership: Sendable {
   private let length: Interval
   private var known: [String: Known] = [:]
   private var takenAt: Instant?
+  /// The latest claim of each stripe that any node has told of: those before it are over, also when
+  /// a node that is gone has left one in its key.
+  package private(set) var epochs: [UInt8: UInt64] = [:]
   /// Since when all nodes read the form behind the one that is written.
   private var agreedAt: Instant?
 
@@ -33,10 +40,18 @@ package struct Membership: Sendable {
 
   /// Records all current keys; a missing name has given up its lease. `wall` is this node's time of
   /// day.
-  package mutating func observe(_ keys: [Key], at now: Instant, wall: Instant? = nil) {
-    // While this node could not look, silence means nothing: it counts from now on.
-    if let takenAt, now - takenAt >= Interval(milliseconds: length.milliseconds / 2) {
-      for name in known.keys { known[name]?.since = now }
+  ///
+  /// - Parameter hasLease: whether this node can say that it is there itself.
+  package mutating func observe(
+    _ keys: [Key], at now: Instant, wall: Instant? = nil, hasLease: Bool = true
+  ) {
+    // While this node could not look, or nobody could write, silence means nothing: it counts from
+    // now on.
+    let wasAway = takenAt.map { now - $0 >= Interval(milliseconds: length.milliseconds / 2) }
+    if wasAway == true || !hasLease {
+      known = known.mapValues {
+        Known(key: $0.key, since: now, age: $0.age(at: now), delays: $0.delays)
+      }
     }
     takenAt = now
     let names = Set(keys.map(\.stamp.node))
@@ -45,9 +60,14 @@ package struct Membership: Sendable {
       // A lagging server may give an old revision, which is no sign of life.
       guard known[key.stamp.node].map({ $0.key.revision < key.revision }) ?? true else { continue }
       let delay = key.writtenAt.flatMap { writtenAt in wall.map { $0 - writtenAt } }
-      let delays = (known[key.stamp.node]?.delays ?? []) + [delay].compactMap(\.self)
+      let before = known[key.stamp.node]
+      let delays = (before?.delays ?? []) + [delay].compactMap(\.self)
       known[key.stamp.node] = Known(
-        key: key, since: now, delays: delays.suffix(Self.delayCount))
+        key: key, since: now, age: before == nil ? max(.zero, delay ?? .zero) : .zero,
+        delays: delays.suffix(Self.delayCount))
+      for holding in key.report.holdings {
+        epochs[holding.stripe] = max(epochs[holding.stripe] ?? 0, holding.epoch)
+      }
     }
   }
 
@@ -68,7 +88,9 @@ package struct Membership: Sendable {
   /// off the list; `me` is this one's number.
   package func overdue(at now: Instant, me: UInt16) -> [Key] {
     guard alive(at: now).first.map({ me < $0.report.number }) ?? true else { return [] }
-    return known.values.filter { now - $0.since >= Limits.goneNodeKept }.map(\.key)
+    return known.values.filter {
+      now - $0.since >= length && $0.age(at: now) >= Limits.goneNodeKept
+    }.map(\.key)
   }
 
   /// The next form to write, once all nodes have read it for as long as a restart of one may take.
@@ -80,9 +102,9 @@ package struct Membership: Sendable {
     return agreedAt.map { now - $0 >= length } == true ? written + 1 : nil
   }
 
-  /// All nodes with a key, and its age since the last change.
-  package func all(at now: Instant) -> [(key: Key, age: Interval)] {
-    known.values.map { ($0.key, now - $0.since) }
+  /// All nodes with a key, and how long ago they wrote it.
+  package func all(at now: Instant) -> [(key: Key, age: Interval, isAlive: Bool)] {
+    known.values.map { ($0.key, $0.age(at: now), now - $0.since < length) }
       .sorted { $0.0.report.number < $1.0.report.number }
   }
 }
@@ -130,11 +152,11 @@ package struct ClusterView: Sendable {
   /// Stripes that each run has or is about to get.
   private let loads: [UInt64: Int]
 
-  /// `run` and `report` are this node's, `others` the other nodes at work, `due` unreadable stripes
-  /// to try again, `form` the one that is written.
+  /// `run` and `report` are this node's, `others` the other nodes at work, `epochs` claims before
+  /// which none counts, `due` unreadable stripes to try again, `form` the one that is written.
   package init(
     stripeCount: Int, run: UInt64, report: NodeReport, others: [Membership.Key],
-    due: Set<UInt8> = [], form: UInt8 = ClusterForm.first
+    epochs: [UInt8: UInt64] = [:], due: Set<UInt8> = [], form: UInt8 = ClusterForm.first
   ) {
     (self.stripeCount, self.due) = (stripeCount, due)
     me = Node(run: run, report: report)
@@ -143,7 +165,9 @@ package struct ClusterView: Sendable {
     var holders: [Int: Holder] = [:]
     for node in nodes {
       for holding in node.report.holdings
-      where holding.epoch > holders[Int(holding.stripe)]?.holding.epoch ?? 0 {
+      where holding.epoch > holders[Int(holding.stripe)]?.holding.epoch ?? 0
+        && holding.epoch >= epochs[holding.stripe] ?? 0
+      {
         holders[Int(holding.stripe)] = Holder(node: node, holding: holding)
       }
     }

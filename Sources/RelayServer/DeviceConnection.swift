@@ -319,6 +319,10 @@ extension DeviceConnection {
         time: handler.runner.now, isVirtual: handler.runner.settings.clock.isVirtual,
         owner: handler.runner.owner(of: listener.device)),
       to: stream, on: handler)
+    // It came while the relay began to end.
+    guard !handler.runner.connections.isDraining else {
+      return close(stream, .shutdown, on: handler)
+    }
     guard let barrier = listener.barrier else { return }
     handler.runner.barrier(
       from: handler.address(stream), listener.device, barrier.number, next: barrier.next)
@@ -383,6 +387,14 @@ extension DeviceConnection {
       case .connecting, .listening: close(stream, reason, on: handler)
       case .collecting, .asked, .proving, .takingOrders, .ending: break
       }
+    }
+  }
+
+  /// The relay ends: also to phones whose shard is on another node, which says nothing of it. Those
+  /// that are connecting are told behind their `hello`.
+  func sayGoodBye(on handler: ConnectionHandler) {
+    for (stream, state) in streams.all {
+      if case .listening = state { close(stream, .shutdown, on: handler) }
     }
   }
 

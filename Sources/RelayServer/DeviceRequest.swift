@@ -43,7 +43,11 @@ struct DeviceRequest {
       case .missingSecret:
         (401, "Unauthorized", "send the device's secret as 'authorization: bearer <secret>'")
       case .enrolmentClosed:
-        (403, "EnrolmentClosed", "send the enrolment key as 'authorization: bearer <key>'")
+        (
+          403, "EnrolmentClosed",
+          "send the relay's enrolmentKey as 'authorization: bearer <key>'; without one it takes no "
+            + "new devices"
+        )
       case .ownTokensOff:
         (403, "OwnTokensOff", "this relay makes the tokens (ownTokens): register without one")
       case .ordersOff: (403, "OrdersOff", "in the production profile no phone takes orders")

@@ -359,12 +359,10 @@ final class Inbox: Sendable {
   }
 
   func deliver(_ outcomes: [Journal.Outcome]) {
-    let fails = outcomes.contains { if case .failed = $0 { true } else { false } }
-    isJournalFailing.store(fails, ordering: .relaxed)
     running.withLock { $0 }?.loops.deliver(outcomes)
   }
 
-  /// The journal reports by itself that it cannot write, or can again.
+  /// The journal reports by itself that it cannot write, or can again, also when nobody asks it to.
   func observe(_ notice: StoreNotice) {
     switch notice {
     case .writingFailed: isJournalFailing.store(true, ordering: .relaxed)

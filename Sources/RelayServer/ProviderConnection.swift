@@ -111,6 +111,7 @@ struct ProviderConnection {
       case .headersTooLarge(let stream):
         // Kept until its stream ends; the next sweep resets it.
         waiting.insert(.unnamed, stream)
+        handler.runner.history.answers.headsTooLarge += 1
         writer.respondHeadersTooLarge(stream, on: handler)
       case .closed(let stream, _): forget(stream)
       case .drained, .goAwayReceived, .pingReceived, .pingAcknowledged, .settingsReceived: break
@@ -255,7 +256,7 @@ struct ProviderConnection {
       case .refused:
         guard now - request.since > requestTimeout else { continue }
         _ = waiting.modify(stream) { $0.stage = .answeredEarly }
-        respond(stream, .rejected(.idleTimeout), on: handler)
+        decided(stream, .rejected(.idleTimeout), on: handler)
       case .answeredEarly:
         // The answer is out; the rest of the request is unwanted (RFC 9113 section 8.1).
         handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.noError)
@@ -271,8 +272,9 @@ struct ProviderConnection {
         ? nil
         : lastHead.sent?.keepRefused(&request, uniqueID, at: handler.runner.now, on: handler)
       waiting.insert(
-        WaitingRequest(&request.head, uniqueID, .answeredEarly, row ?? 0, since: now), stream)
-      respond(stream, .rejected(.idleTimeout), on: handler)
+        WaitingRequest(&request.head, uniqueID, .answeredEarly, row ?? 0, since: late.since), stream
+      )
+      decided(stream, .rejected(.idleTimeout), on: handler)
       handler.markDirty()
     }
     if handler.runner.isNode { refuseOverdue(at: now, on: handler) }

@@ -47,7 +47,10 @@ extension Relay {
     options.keepsTime = settings.clock.isVirtual
     let journal = try Journal.open(
       options, report: { [inbox] in inbox.deliver($0) },
-      onProblem: { [logger] in Self.say($0, to: logger) })
+      onProblem: { [inbox, logger] problem in
+        inbox.observe(problem)
+        Self.say(problem, to: logger)
+      })
     if case .virtual(let time) = settings.clock, let last = journal.lastTime {
       time.advance(to: last)
     }

@@ -24,6 +24,8 @@ package struct RelayMetrics: Sendable {
   /// Answers to pushes: 200s, and refusals by `Rejection.rawValue`.
   package private(set) var accepted = 0
   package private(set) var refused = [Int](repeating: 0, count: Rejection.allCases.count)
+  /// Requests whose head was too large to be read, each answered 431.
+  package var headsTooLarge = 0
   package private(set) var received = KindCounts()
   /// By topic, of the first `namedTopics` topics and of all others.
   package private(set) var receivedByTopic: [Topic: KindCounts] = [:]
@@ -114,6 +116,7 @@ package struct RelayMetrics: Sendable {
     var sum = left
     sum.accepted += right.accepted
     sum.refused = zip(left.refused, right.refused).map(+)
+    sum.headsTooLarge += right.headsTooLarge
     sum.received = left.received + right.received
     sum.namedTopics = max(left.namedTopics, right.namedTopics)
     sum.receivedByTopic.merge(right.receivedByTopic, uniquingKeysWith: +)

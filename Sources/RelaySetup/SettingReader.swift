@@ -94,6 +94,10 @@ struct SettingReader {
   func policy() throws(RelayConfiguration.ReadingError) -> SilentPolicy {
     let text = try text("policy", SilentPolicy.documented.name)
     guard text == "custom" else {
+      if let number = Self.customNumbers.first(where: isPresent) {
+        throw .init(
+          key: number, description: "\(number) goes with the policy custom, and this is \(text)")
+      }
       do throws(SilentPolicyError) {
         return try SilentPolicy(text: text)
       } catch {
@@ -111,6 +115,10 @@ struct SettingReader {
       perApp: try limit("appSilentsPerHour", "appSilentBurst", 3),
       perDevice: try limit("deviceSilentsPerHour", "deviceSilentBurst", 12))
   }
+
+  private static let customNumbers = [
+    "appSilentsPerHour", "appSilentBurst", "deviceSilentsPerHour", "deviceSilentBurst",
+  ]
 
   /// Returns whether any source has a value of any type for the key.
   private func isPresent(_ key: String) -> Bool {

@@ -277,8 +277,9 @@ package final class Journal: DurableJournal {
       return (writer.takeResults(), writer.next(at: DispatchTime.now().uptimeNanoseconds))
     }
     counters.withLock { $0 = done.statistics }
-    if !done.outcomes.isEmpty { report(done.outcomes) }
+    // Whoever is refused and asks why finds that it fails.
     for problem in done.problems { onProblem(problem) }
+    if !done.outcomes.isEmpty { report(done.outcomes) }
     for step in next {
       switch step {
       case .commit:

@@ -98,6 +98,8 @@ package enum StoreInspection {
         progress(done * pageBytes, total * pageBytes)
       }
     }
+    // It can be looked at where nothing can be written. The relay turns the log on again.
+    try writer.execute("PRAGMA journal_mode = DELETE")
     try writer.close()
     try reader.close()
   }

@@ -109,6 +109,9 @@ struct CertsCommand: AsyncParsableCommand {
       let identity = try authority.issueProvider(
         topics: topics, environments: environments, now: now)
       let stem = out.hasSuffix(".pem") ? String(out.dropLast(4)) : out
+      for path in [out, stem + ".key"] where PrivateFile.read(path) != nil {
+        throw CommandError("\(path) exists already; choose another --out, or remove it")
+      }
       try PrivateFile.write(Array(identity.privateKey.utf8), to: stem + ".key")
       try PrivateFile.write(Array(identity.certificate.utf8), to: out, mode: 0o644)
       if json {

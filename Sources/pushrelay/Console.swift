@@ -17,8 +17,10 @@ enum Console {
 
   /// Names, payloads and reasons come from phones and providers.
   private static func harmless(_ text: String) -> String {
-    text.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).inOneLine }
-      .joined(separator: "\n")
+    text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+      line.split(separator: "\t", omittingEmptySubsequences: false).map { String($0).inOneLine }
+        .joined(separator: "\t")
+    }.joined(separator: "\n")
   }
 
   /// Writes a line of results; false if the reader has gone.

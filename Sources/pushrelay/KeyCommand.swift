@@ -111,6 +111,8 @@ struct KeyCommand: AsyncParsableCommand {
     func run() async throws {
       let name = file.split(separator: "/").last.map(String.init) ?? file
       guard let keyID = key ?? ProviderKeyDirectory.keyID(ofFileName: name) else {
+        // A file that is not there needs no key ID.
+        _ = try PrivateFile.read(file, else: "name the .p8 file as Apple issues it")
         throw CommandError("the file name does not tell the key ID: give it with --key")
       }
       let entry = try options.entry(keyID: keyID)

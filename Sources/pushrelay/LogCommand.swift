@@ -57,9 +57,10 @@ struct LogCommand: AsyncParsableCommand {
 
   func validate() throws {
     if follow, !refused { return }
-    guard !follow, topic == nil else {
-      throw ValidationError("--topic goes with --follow, and --refused does not")
+    guard !follow else {
+      throw ValidationError("--follow shows what happens from now on, --refused what was")
     }
+    guard topic == nil else { throw ValidationError("--topic goes with --follow") }
     guard [id != nil, refused, device != nil].count(where: \.self) == 1 else {
       throw ValidationError("give the id of a notification, or --refused, or --device ID")
     }

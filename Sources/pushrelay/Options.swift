@@ -48,9 +48,11 @@ struct ConnectionOptions: ParsableArguments {
   /// A listener, and whether it speaks without TLS.
   typealias Place = (address: RelayConfiguration.Endpoint, isPlaintext: Bool)
 
-  /// Returns the provider listener that was named, else that of the relay in the state directory.
-  func find(provider named: RelayConfiguration.Endpoint?) -> Place {
-    find(named, \.provider, else: .init(host: "127.0.0.1", port: 2197))
+  /// Returns the provider listener that was named, else that of the relay in the state directory;
+  /// with a token of one service that service's, where each has its own.
+  func find(provider named: RelayConfiguration.Endpoint?, for token: String = "") -> Place {
+    let service = DeviceToken(hexadecimal: token)?.environment
+    return find(named, \.[provider: service], else: .init(host: "127.0.0.1", port: 2197))
   }
 
   /// The same of the device listener.

@@ -72,6 +72,15 @@ struct ReadyFile: Codable {
 
   var isVirtual: Bool { clock == RelayConfiguration.Clock.virtual.rawValue }
 
+  /// The listener of a service, which may have one of its own.
+  subscript(provider service: ProviderEnvironment?) -> String {
+    switch service {
+    case .sandbox: sandbox ?? provider
+    case .production: production ?? provider
+    case nil: provider
+    }
+  }
+
   /// The listener of the page, and its token, if this user may read it.
   var door: (address: RelayConfiguration.Endpoint, token: String)? {
     guard let address = admin.flatMap({ RelayConfiguration.Endpoint(String($0.dropFirst(7))) }),

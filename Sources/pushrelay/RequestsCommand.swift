@@ -42,8 +42,8 @@ struct RequestsCommand: AsyncParsableCommand {
   var pushType: String?
   @Option(help: "A condition on the payload; may be repeated.")
   var payload: [String] = []
-  @Option(help: "How many at most, up to 500.")
-  var limit = 50
+  @Option(help: "How many at most, up to 500 (default: 50, with --har 500).")
+  var limit: Int?
   @Flag(help: "Print a curl command that sends the request again.")
   var curl = false
   @Flag(help: "Send the request again, with an id of its own.")
@@ -76,11 +76,12 @@ struct RequestsCommand: AsyncParsableCommand {
         ("reason", reason), ("pushType", pushType),
       ] + payload.map { ("payload", $0) }
     if forget { return try await common.call(.DELETE, "/v1/requests" + Query(filter).text) }
-    let query = Query(filter + [("limit", String(limit))]).text
+    let query = Query(filter + [("limit", limit.map(String.init))]).text
     if har {
       let archive = try await ControlClient(state: common.state).call(
         .GET, "/v1/requests.har" + query)
-      return Console.say(bytes: archive.dropLast())
+      Console.say(bytes: archive.dropLast())
+      return Console.log(try ControlClient.decode(Archive.self, archive).log.comment)
     }
     guard let page = try await common.ask(RequestList.self, .GET, "/v1/requests" + query) else {
       return
@@ -96,6 +97,12 @@ struct RequestsCommand: AsyncParsableCommand {
           : "none; of clients that did not show who they are 'pushrelay log --refused' has all")
     }
     if page.hasMore { Console.log("there are more: --limit, or a filter") }
+  }
+
+  /// What an archive says of itself.
+  private struct Archive: Decodable {
+    struct Log: Decodable { var comment: String }
+    var log: Log
   }
 
   private static func row(_ request: RequestStatus) -> [String] {

@@ -77,7 +77,7 @@ struct SendCommand: AsyncParsableCommand {
       certificate == nil
       ? try signing.token(connection.files.keys, topic: request.topic) : nil
     let client = try await connection.connect(
-      to: connection.find(provider: signing.provider), identity: try identity())
+      to: connection.find(provider: signing.provider, for: request.token), identity: try identity())
     let answer = try await client.push(request, providerToken: providerToken)
     await client.close()
     try report(answer)

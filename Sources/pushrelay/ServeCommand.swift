@@ -180,14 +180,16 @@ struct ServeCommand: AsyncParsableCommand {
   }
 }
 
-/// Reads the silent policy again on SIGHUP.
+/// Reads the silent policy again on SIGHUP. The others, by which programs are told to open their
+/// logs again, would end this one, which has none.
 private struct PolicyReloading: Service {
   let relay: Relay
   let command: ServeCommand
   let logger: Logger
 
   func run() async throws {
-    for await _ in await UnixSignalsSequence(trapping: .sighup).cancelOnGracefulShutdown() {
+    let signals = await UnixSignalsSequence(trapping: .sighup, .sigusr1, .sigusr2)
+    for await signal in signals.cancelOnGracefulShutdown() where signal == .sighup {
       do {
         let policy = try await command.read().policy
         try await relay.change(to: policy)

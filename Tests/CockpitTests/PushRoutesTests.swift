@@ -60,6 +60,12 @@ import Testing
     #expect(CurlCommand.quoted(text) == quoted)
   }
 
+  /// What is not UTF-8, or has a zero, which no argument can have.
+  @Test func aShellHasEachByte() {
+    #expect(CurlCommand.quoted([0x61, 0xFF, 0xC3]) == "$'a\\377\\303'")
+    #expect(CurlCommand.format(Array("5%\n'\\".utf8) + [0]) == "'5%%\\012\\047\\134\\000'")
+  }
+
   /// A field of its own in the journal of requests would be what nobody has sent.
   @Test func noTextMakesAFieldOfItsOwn() throws {
     let wish = try PushWish(Array(#"{"to":"x","headers":{"a":"b\nc: d"}}"#.utf8))

@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test func aFullDiskIsAnswered503UntilThereIsRoomAgain() async throws {
-    var setup = RelaySetup()
+    var setup = RelaySetup(arguments: ["--admin", "127.0.0.1:0"])
     setup.survivesFileSizeLimit = true
     try await RelayProcess.run(setup) { relay in
       let providerToken = try await relay.providerToken()
@@ -52,7 +52,11 @@ import Testing
         relay.deviceURL + "/v1/devices/\(device.device)",
         ["-H", "authorization: bearer \(device.secret)"])
       #expect(status.status == 200 && status.body.contains(#""visible":{"#))
+      let admin = try Admin(relay)
+      #expect(try await admin("GET", "/health/ready", token: "").status == 503)
       try await limit("unlimited")
+      // Whoever sends only to relays that are ready sends nothing meanwhile.
+      while try await admin("GET", "/health/ready", token: "").status != 200 {}
       #expect(try await push(relay, token, providerToken).status == 200)
       let check = try await relay.command("store", "check", "--json")
       #expect(try check.checked("store check").contains(#""problems":[]"#))

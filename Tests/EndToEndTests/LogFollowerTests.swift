@@ -115,6 +115,7 @@ import Testing
     for (arguments, says) in [
       (["--follow"], "no relay answers at "), (["--follow", "x"], "x is no notification id"),
       (["--follow", "--refused"], "--refused"), (["--topic", "a.b"], "goes with --follow"),
+      (["--refused", "--topic", "a.b"], "goes with --follow"),
     ] {
       let log = ["log", "--state", scratch.path] + arguments
       let outcome = try await Program.run(Program.pushrelay, log)

@@ -167,6 +167,17 @@ import Testing
     #expect(!log.contains(token))
   }
 
+  /// What the admin listener needs cannot be made: it says so and ends, like with any other file.
+  @Test func withoutATokenForTheAdminListenerItDoesNotServe() async throws {
+    let scratch = try Scratch()
+    let directory = scratch.path + "/admin.token"
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+    let listeners = ["provider", "device", "admin"].flatMap { ["--\($0)", "127.0.0.1:0"] }
+    let outcome = try await Program.run(
+      Program.pushrelay, ["serve", "--state", scratch.path] + listeners)
+    #expect(!outcome.succeeded && outcome.errors.contains("Error: \(directory)"), "\(outcome)")
+  }
+
   /// The demo is a relay, too.
   @Test func theDemoIsFoundUntilItEnds() async throws {
     let scratch = try Scratch()

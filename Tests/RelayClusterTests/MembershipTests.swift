@@ -69,6 +69,47 @@ import Testing
     }
     #expect(membership.alive(at: Self.at(13_000)).isEmpty)
   }
+
+  /// The servers have no leader: all can look, and nobody can say that it is there.
+  @Test func silenceMeansNothingToWhoHasNoLease() {
+    var membership = Membership(length: .seconds(3))
+    for time in stride(from: Int64(0), through: 10_000, by: 250) {
+      membership.observe([Self.key(1)], at: Self.at(time), hasLease: time < 1000 || time > 9000)
+    }
+    #expect(membership.alive(at: Self.at(10_000)).count == 1)
+    #expect(membership.all(at: Self.at(10_000)).map(\.age) == [.seconds(10)])
+    #expect(membership.alive(at: Self.at(12_000)).isEmpty)
+  }
+
+  /// A node that comes does not know when another has died; that one's key does.
+  @Test func aNodeIsGoneSinceItHasWritten() {
+    var membership = Membership(length: .seconds(3))
+    let day = Limits.goneNodeKept
+    var gone = Self.key(3)
+    gone.writtenAt = Self.at(0)
+    for time in stride(from: Int64(0), through: 3000, by: 1000) {
+      membership.observe([gone], at: Self.at(time), wall: Self.at(time) + day)
+      #expect(membership.all(at: Self.at(time)).map(\.age) == [day + .milliseconds(time)])
+      #expect(membership.overdue(at: Self.at(time), me: 2).count == (time < 3000 ? 0 : 1))
+    }
+  }
+
+  /// The key of one that died names what another has claimed since, and gives to this one.
+  @Test func aClaimBeforeAnotherIsNobodys() {
+    var membership = Membership(length: .seconds(3))
+    var (dead, giver) = (Self.key(1), Self.key(2))
+    dead.report.holdings = [.init(stripe: 0, epoch: 4, phase: .live)]
+    giver.report.holdings = [.init(stripe: 0, epoch: 5, phase: .live)]
+    membership.observe([dead, giver], at: Self.at(0))
+    giver.revision += 1
+    giver.report.holdings = []
+    giver.report.offers = [.init(stripe: 0, run: 9)]
+    membership.observe([dead, giver], at: Self.at(250))
+    let view = ClusterView(
+      stripeCount: 1, run: 9, report: NodeReport(number: 9, loopCount: 1),
+      others: membership.alive(at: Self.at(250)), epochs: membership.epochs)
+    #expect(view.step == .claim(0))
+  }
 }
 
 /// What a node notices of itself and of the others' clocks.

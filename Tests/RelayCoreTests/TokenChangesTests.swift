@@ -38,6 +38,22 @@ import Testing
     #expect(changes.step(of: own(3).token, own(3).device) == nil)
   }
 
+  /// Whom nothing is left to be asked about, nobody wakes.
+  @Test func theLastOneThatEndsTakesItsQuestionAlong() {
+    let due = Instant(milliseconds: 7)
+    var changes = TokenChanges()
+    changes.state = [1, 2].map {
+      TokenChanges.Change(own: own($0), step: .claiming(request), nextAt: due)
+    }
+    #expect(changes.nextQuestion == due)
+    _ = changes.end(own(1))
+    #expect(changes.nextQuestion == due)
+    _ = changes.end(own(2))
+    #expect(changes.nextQuestion == nil)
+    changes.state = [TokenChanges.Change(own: own(3), step: .claiming(request), nextAt: due)]
+    #expect(changes.removeAll { _ in true }.count == 1 && changes.nextQuestion == nil)
+  }
+
   @Test func aDeviceHasRoomForFewAndAShardForMany() {
     var changes = TokenChanges()
     let first = own(0).device

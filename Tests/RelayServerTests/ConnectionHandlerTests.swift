@@ -3,6 +3,7 @@ import NIOCore
 import NIOEmbedded
 import Primitives
 import RelayCore
+import RelayRequests
 import RelaySetup
 import TLS
 import Testing
@@ -121,6 +122,27 @@ import Transport
     #expect(scene.runner.connections.count == 0)
   }
 
+  /// Also to a phone whose shard says nothing: it is on another node, which stays. And to one that
+  /// comes while the relay begins to end.
+  @Test(arguments: [false, true]) func aPhoneIsToldThatTheRelayEnds(comesLater: Bool) throws {
+    let scene = ConnectionScene()
+    let peer = try scene.connect(provider: false, .tls13)
+    try peer.exchange()
+    let (id, secret) = try peer.enroll()
+    if comesLater { scene.runner.connections.isDraining = true }
+    let stream = try peer.request(
+      "GET", "/v1/devices/\(id)/stream", [("authorization", "bearer \(secret)")])
+    try peer.exchange()
+    if !comesLater {
+      peer.handler.drain()
+      scene.runner.finishBatch()
+      try peer.receive()
+    }
+    let said = String(decoding: peer.bodies[stream] ?? [], as: UTF8.self)
+    #expect(said.hasPrefix(#"{"type":"hello""#), "\(said)")
+    #expect(said.hasSuffix(#"{"type":"bye","reason":"shutdown"}"# + "\n"), "\(said)")
+  }
+
   @Test func requestsUnderWayFinishWhileTheRelayDrains() throws {
     let scene = ConnectionScene()
     let peer = try scene.connect(provider: true, .tls13)
@@ -157,6 +179,7 @@ import Transport
       "POST", "/v1/devices", [("x", String(repeating: "x", count: 9000))], isComplete: false)
     try peer.exchange()
     #expect(peer.statuses[stream] == 431)
+    #expect(scene.runner.metrics.headsTooLarge == (isProvider ? 1 : 0))
     #expect(peer.closings[stream] == nil)
     // The sweep that resets the stream, and one that finds the connection idle.
     for _ in 0..<2 {
@@ -167,6 +190,28 @@ import Transport
     #expect(peer.closings[stream] == HTTP2ErrorCode.noError)
     #expect(peer.goAway == #"{"reason":"IdleTimeout"}"#)
     #expect(!peer.isOpen)
+  }
+
+  /// It is among the refusals like any other, and took as long as it did.
+  @Test func whatNeverEndsIsListed() throws {
+    let scene = ConnectionScene {
+      $0.configuration.requestTimeout = .seconds(1)
+      $0.configuration.keepRequests = 1
+    }
+    let peer = try scene.connect(provider: true)
+    try peer.exchange()
+    let stream = try peer.request(
+      "POST", "/3/device/abcd", [("apns-topic", "a.b")], isComplete: false)
+    try peer.exchange()
+    peer.handler.sweep(at: RelayClock.steady + .seconds(2))
+    scene.runner.finishBatch()
+    try peer.exchange()
+    #expect(peer.statuses[stream] == 400)
+    let refusals = scene.runner.history.refusals
+    #expect(refusals.map(\.rejection) == [.idleTimeout])
+    let kept = scene.runner.history.requests?.rows(before: nil, limit: 9).rows ?? []
+    #expect(kept.map(\.uniqueID) == refusals.map(\.uniqueID))
+    #expect(kept.allSatisfy { ($0.answer?.after.milliseconds ?? -1) >= 0 }, "\(kept)")
   }
 
   /// Apple advises providers to keep connections open with PING ("Sending notification requests to

@@ -89,6 +89,10 @@ import Testing
     #expect(configuration.policy.perApp == RateLimit(60, per: .hours(1), burst: 1))
     #expect(configuration.policy.perDevice == SilentPolicy.documented.perDevice)
     #expect(configuration.policy.name == "1 a minute per app, 12 an hour per phone")
+    // With another they would be for nothing.
+    #expect(throws: RelayConfiguration.ReadingError.self) {
+      try readEnvironment(["PUSHRELAY_POLICY": "strict", "PUSHRELAY_DEVICE_SILENT_BURST": "2"])
+    }
   }
 
   @Test func aPolicyInNumbersIsReadFromEverySource() throws {
@@ -109,7 +113,7 @@ import Testing
     ("PLAINTEXT", "perhaps", "plaintext"), ("POLICY", "generous", "policy"),
     ("STORE", "papyrus", "store"), ("ENVIRONMENT", "moon", "environment"),
     ("PROFILE", "test", "profile"), ("REDACT", "aps..alert", "redact"), ("REDACT", ",,", "redact"),
-    ("REDACT", "aps.", "redact"),
+    ("REDACT", "aps.", "redact"), ("APP_SILENTS_PER_HOUR", "6", "appSilentsPerHour"),
   ])
   func anUnusableValueIsAnErrorThatNamesItsKey(name: String, value: String, key: String) {
     #expect {

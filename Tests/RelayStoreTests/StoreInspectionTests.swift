@@ -64,6 +64,12 @@ import Testing
     #expect(
       try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
         == ["copy.sqlite", "relay.lock", "relay.sqlite"])
+    // To check it leaves nothing beside it.
+    let archive = try TemporaryDirectory()
+    try FileManager.default.copyItem(atPath: copy, toPath: archive.journal)
+    #expect(try StoreInspection.check(path: archive.journal).isSound)
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: archive.path) == ["relay.sqlite"])
     // Restored in a new place.
     let other = try TemporaryDirectory()
     try FileManager.default.copyItem(atPath: copy, toPath: other.journal)

@@ -179,7 +179,7 @@ final class BinaryPushes {
       guard runner.mayIntervene(notification) else {
         return runner.submit(notification, from: address, at: now)
       }
-      switch runner.intervene(notification, from: address, at: now) {
+      switch runner.intervene(notification, from: address, peer: handler.peerText, at: now) {
       case .none: runner.submit(notification, from: address, at: now)
       case .answer(let answer): settle(answer, handler)
       case .taken: break

@@ -86,23 +86,25 @@ extension ShardRunner {
       case .answer, .answerChannels, .delay, .drop, .duplicate, .failWrite: break
       }
     }
-    return intervene(notification, from: handler.address(stream), at: now)
+    return intervene(
+      notification, from: handler.address(stream), peer: handler.peerText, at: now)
   }
 
   /// For a connection that no fault touches.
   @inline(never)
   func intervene(
-    _ notification: Notification, from request: RequestID, at now: Instant
+    _ notification: Notification, from request: RequestID,
+    peer: @autoclosure () -> String = "", at now: Instant
   ) -> Intervention {
     if let rejection = reserved(notification.token) {
-      history.refused(rejection, notification.uniqueID, from: "", at: now)
+      history.refused(rejection, notification.uniqueID, from: peer(), at: now)
       return .answer(rejection == .unregistered ? .gone(since: now) : .rejected(rejection))
     }
     guard let rule = faults.inForce?.hit(.provider, notification, at: now) else { return .none }
     tell(of: rule, notification, at: now)
     switch rule.fault.action {
     case .answer(let rejection):
-      history.refused(rejection, notification.uniqueID, .fault(rule.name), from: "", at: now)
+      history.refused(rejection, notification.uniqueID, .fault(rule.name), from: peer(), at: now)
       return .answer(rejection == .unregistered ? .gone(since: now) : .rejected(rejection))
     case .delay(let delay):
       timers.putOff.add(at: now + delay) { [unowned self] in
