@@ -262,7 +262,7 @@ struct CurlCommand {
 
   /// As the format of `printf` (POSIX.1-2024, "printf"), which can have any bytes.
   static func format(_ bytes: [UInt8]) -> String {
-    "'\(escaped(bytes).split(separator: "%", omittingEmptySubsequences: false).joined(separator: "%%"))'"
+    "'" + escaped(bytes).replacing("%", with: "%%") + "'"
   }
 
   /// In ASCII, with other bytes in octal.

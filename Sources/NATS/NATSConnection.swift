@@ -1,5 +1,6 @@
 internal import CNATS
 internal import Glibc
+internal import Synchronization
 
 /// A connection to one of the servers, kept up by the C client, with one inbox for all answers. A
 /// question names an inbox tag to answer to; no thread waits. Without a connection, messages fail
@@ -10,14 +11,22 @@ package final class NATSConnection: Sendable {
     let inbox: String
     let onMessage: @Sendable (NATSMessage) -> Void
     let onConnection: @Sendable (Bool) -> Void
+    private let onBar: @Sendable (String) -> Void
+    private let bars = Mutex<Set<String>>([])
 
     init(
       inbox: String, onMessage: @escaping @Sendable (NATSMessage) -> Void,
-      onConnection: @escaping @Sendable (Bool) -> Void
+      onConnection: @escaping @Sendable (Bool) -> Void, onBar: @escaping @Sendable (String) -> Void
     ) {
       self.inbox = inbox
       self.onMessage = onMessage
       self.onConnection = onConnection
+      self.onBar = onBar
+    }
+
+    /// Each once; subjects have few names, and inboxes one for each connection.
+    func bar(_ text: String) {
+      if bars.withLock({ $0.count < 20 && $0.insert(text).inserted }) { onBar(text) }
     }
   }
 
@@ -27,14 +36,16 @@ package final class NATSConnection: Sendable {
   private let inbox: String
 
   /// Connects; blocks for two seconds per server at most. Answers arrive below `inbox`, which must
-  /// be unique; both callbacks run on the library's threads. `onConnection` is called when the
-  /// connection ends and when it is back.
+  /// be unique; callbacks run on the library's threads. `onConnection` is called when the
+  /// connection ends and when it is back, `onBar` with the server's words when the user may not do
+  /// something, which is never answered.
   package init(
     access: NATSAccess, name: String, inbox: String,
     onMessage: @escaping @Sendable (NATSMessage) -> Void,
-    onConnection: @escaping @Sendable (Bool) -> Void
+    onConnection: @escaping @Sendable (Bool) -> Void, onBar: @escaping @Sendable (String) -> Void
   ) throws(NATSError) {
-    let listener = Listener(inbox: inbox, onMessage: onMessage, onConnection: onConnection)
+    let listener = Listener(
+      inbox: inbox, onMessage: onMessage, onConnection: onConnection, onBar: onBar)
     // Never released: library threads may be in a callback when a connection is closed, and a
     // process has one or two connections.
     let context = Unmanaged.passRetained(listener).toOpaque()
@@ -119,8 +130,17 @@ package final class NATSConnection: Sendable {
     try check(
       natsOptions_SetReconnectedCB(
         options, { _, context in NATSConnection.listener(context)?.onConnection(true) }, context))
-    // The library would print to standard error otherwise.
-    try check(natsOptions_SetErrorHandler(options, { _, _, _, _ in }, nil))
+    // Without a handler the library prints to standard error.
+    try check(
+      natsOptions_SetErrorHandler(
+        options,
+        { connection, _, status, context in
+          var text: UnsafePointer<CChar>?
+          guard status == NATS_NOT_PERMITTED,
+            natsConnection_GetLastError(connection, &text) == status, let text
+          else { return }
+          NATSConnection.listener(context)?.bar(String(cString: text))
+        }, context))
     var connection: OpaquePointer?
     let status = natsConnection_Connect(&connection, options)
     guard status == NATS_OK else { throw refusal(status, access) }

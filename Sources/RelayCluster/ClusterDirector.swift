@@ -202,7 +202,7 @@ package actor ClusterDirector {
   private var view: ClusterView {
     ClusterView(
       stripeCount: journal.stripeCount, run: journal.run, report: report,
-      others: membership.alive(at: ClusterJournal.clock), epochs: membership.epochs,
+      others: membership.alive(at: ClusterJournal.clock), unproven: membership.unproven,
       due: quarantine.due(at: ClusterJournal.clock), form: journal.port.form.written)
   }
 

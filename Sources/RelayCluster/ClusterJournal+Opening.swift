@@ -51,7 +51,9 @@ extension ClusterJournal {
     onNotice: @escaping @Sendable (Notice) -> Void = { _ in }
   ) async throws(StoreError) -> ClusterJournal {
     let lock = try StateLock.acquire(configuration.directory)
-    let client = try await EngineClient.connect(configuration.engine, name: configuration.node)
+    let onBar: @Sendable (String) -> Void = { onNotice(.barred($0)) }
+    let client = try await EngineClient.connect(
+      configuration.engine, name: configuration.node, onBar: onBar)
     let bucket = EngineBucket(client: client)
     // Before anything is made.
     if try await EngineStream.hasBucket(client) { try await bucket.refuseHalfImport() }
@@ -65,7 +67,7 @@ extension ClusterJournal {
     _ = try await agree(on: configuration.commonLease, bucket)
     let clock = try await agree(on: configuration.commonClock, bucket)
     let number = try await nextNumber(client, stream, bucket)
-    let port = try await connectPort(configuration, number, client.form)
+    let port = try await connectPort(configuration, number, client.form, onBar)
     let key = try await client.last(
       EngineStream.bucket, EngineStream.subject(ofLease: configuration.node))
     let journal = ClusterJournal(
@@ -91,12 +93,13 @@ extension ClusterJournal {
   }
 
   private static func connectPort(
-    _ configuration: Configuration, _ number: UInt16, _ form: ClusterForm
+    _ configuration: Configuration, _ number: UInt16, _ form: ClusterForm,
+    _ onBar: @escaping @Sendable (String) -> Void
   ) async throws(StoreError) -> HopPort {
     try await EngineClient.blocking(configuration.engine) { () throws(NATSError) in
       try HopPort(
         configuration.engine, name: configuration.node, number: number,
-        lease: configuration.lease, form: form)
+        lease: configuration.lease, form: form, onBar: onBar)
     }
   }
 

@@ -75,6 +75,8 @@ package final class ClusterJournal: DurableJournal {
     case clock(of: String, behind: Interval, isFar: Bool)
     /// The stripe could not be read; tried again after the pause.
     case unread(stripe: Int, reason: String, pause: Interval)
+    /// The engine does not let this node do something, in its words; each once.
+    case barred(String)
   }
 
   struct Core {

@@ -15,7 +15,9 @@ final class EngineClient: Sendable {
     self.questions = questions
   }
 
-  static func connect(_ access: NATSAccess, name: String) async throws(StoreError) -> EngineClient {
+  static func connect(
+    _ access: NATSAccess, name: String, onBar: @escaping @Sendable (String) -> Void = { _ in }
+  ) async throws(StoreError) -> EngineClient {
     let questions = OpenQuestions()
     let inbox = "_INBOX.pushrelay.\(UInt64.random(in: .min ... .max))"
     let connection = try await blocking(access) { () throws(NATSError) in
@@ -23,7 +25,7 @@ final class EngineClient: Sendable {
         access: access, name: name, inbox: inbox,
         onMessage: { message in
           if let number = UInt64(message.tag) { questions.hear(message, to: number) }
-        }, onConnection: { _ in })
+        }, onConnection: { _ in }, onBar: onBar)
     }
     return EngineClient(connection, questions)
   }
@@ -47,9 +49,11 @@ final class EngineClient: Sendable {
     case .other: return .unreachable(servers: servers, reason: error.description)
     case .file(let path): return .engineBarred("cannot use \(path) (\(error))")
     case .certificate:
-      return .engineBarred(
-        "the certificate of \(names) is not trusted (\(error)); natsCA must name the PEM file of "
-          + "its authority, and nats the host that it is made for")
+      let advice =
+        error.description.contains("expired")
+        ? "give the server a new one"
+        : "natsCA must name the PEM file of its authority, and nats the host that it is made for"
+      return .engineBarred("the certificate of \(names) is not trusted (\(error)); \(advice)")
     case .noTLS:
       return .engineBarred(
         "\(names) does not offer TLS; set it up there, or use nats:// without natsCA and "

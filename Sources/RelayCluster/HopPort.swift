@@ -72,7 +72,8 @@ package final class HopPort: Sendable {
 
   /// Connects; blocks meanwhile.
   init(
-    _ access: NATSAccess, name: String, number: UInt16, lease: Interval, form: ClusterForm
+    _ access: NATSAccess, name: String, number: UInt16, lease: Interval, form: ClusterForm,
+    onBar: @escaping @Sendable (String) -> Void
   ) throws(NATSError) {
     let arrivals = Arrivals()
     (self.number, self.form) = (number, form)
@@ -83,7 +84,7 @@ package final class HopPort: Sendable {
       onMessage: { Self.hear($0, arrivals) },
       onConnection: { isThere in
         if isThere { arrivals.handlers.withLock { $0 }?.onReturn() }
-      })
+      }, onBar: onBar)
     arrivals.port.withLock { $0.port = self }
   }
 

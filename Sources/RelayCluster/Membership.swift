@@ -17,6 +17,8 @@ package struct Membership: Sendable {
     var since: Instant
     /// How old it was then, if the node's clock is right.
     var age: Interval
+    /// Seen to change.
+    var isProven: Bool
     /// Clock differences of the last few revisions, transit included.
     var delays: [Interval]
 
@@ -29,9 +31,6 @@ package struct Membership: Sendable {
   private let length: Interval
   private var known: [String: Known] = [:]
   private var takenAt: Instant?
-  /// The latest claim of each stripe that any node has told of: those before it are over, also when
-  /// a node that is gone has left one in its key.
-  package private(set) var epochs: [UInt8: UInt64] = [:]
   /// Since when all nodes read the form behind the one that is written.
   private var agreedAt: Instant?
 
@@ -50,7 +49,8 @@ package struct Membership: Sendable {
     let wasAway = takenAt.map { now - $0 >= Interval(milliseconds: length.milliseconds / 2) }
     if wasAway == true || !hasLease {
       known = known.mapValues {
-        Known(key: $0.key, since: now, age: $0.age(at: now), delays: $0.delays)
+        Known(
+          key: $0.key, since: now, age: $0.age(at: now), isProven: $0.isProven, delays: $0.delays)
       }
     }
     takenAt = now
@@ -64,10 +64,8 @@ package struct Membership: Sendable {
       let delays = (before?.delays ?? []) + [delay].compactMap(\.self)
       known[key.stamp.node] = Known(
         key: key, since: now, age: before == nil ? max(.zero, delay ?? .zero) : .zero,
+        isProven: before?.key.stamp.run == key.stamp.run,
         delays: delays.suffix(Self.delayCount))
-      for holding in key.report.holdings {
-        epochs[holding.stripe] = max(epochs[holding.stripe] ?? 0, holding.epoch)
-      }
     }
   }
 
@@ -82,6 +80,11 @@ package struct Membership: Sendable {
   package func alive(at now: Instant) -> [Key] {
     known.values.filter { now - $0.since < length }.map(\.key)
       .sorted { $0.report.number < $1.report.number }
+  }
+
+  /// Runs that have given no sign of life yet: their keys may be all that is left of them.
+  package var unproven: Set<UInt64> {
+    Set(known.values.filter { !$0.isProven }.map(\.key.stamp.run))
   }
 
   /// Nodes that have been gone for `Limits.goneNodeKept`. One node, the first at work, takes them
@@ -152,21 +155,24 @@ package struct ClusterView: Sendable {
   /// Stripes that each run has or is about to get.
   private let loads: [UInt64: Int]
 
-  /// `run` and `report` are this node's, `others` the other nodes at work, `epochs` claims before
-  /// which none counts, `due` unreadable stripes to try again, `form` the one that is written.
+  /// `run` and `report` are this node's, `others` the other nodes at work, `unproven` those of them
+  /// that may have died, `due` unreadable stripes to try again, `form` the one that is written.
   package init(
     stripeCount: Int, run: UInt64, report: NodeReport, others: [Membership.Key],
-    epochs: [UInt8: UInt64] = [:], due: Set<UInt8> = [], form: UInt8 = ClusterForm.first
+    unproven: Set<UInt64> = [],
+    due: Set<UInt8> = [], form: UInt8 = ClusterForm.first
   ) {
     (self.stripeCount, self.due) = (stripeCount, due)
     me = Node(run: run, report: report)
     nodes = (others.map { Node(run: $0.stamp.run, report: $0.report) } + [me])
       .sorted { $0.report.number < $1.report.number }
+    // A stripe that is given to this node is not that of one that may have died.
+    let given = Set(nodes.flatMap(\.report.offers).filter { $0.run == run }.map(\.stripe))
     var holders: [Int: Holder] = [:]
     for node in nodes {
       for holding in node.report.holdings
       where holding.epoch > holders[Int(holding.stripe)]?.holding.epoch ?? 0
-        && holding.epoch >= epochs[holding.stripe] ?? 0
+        && !(unproven.contains(node.run) && given.contains(holding.stripe))
       {
         holders[Int(holding.stripe)] = Holder(node: node, holding: holding)
       }

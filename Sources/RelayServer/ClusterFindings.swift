@@ -54,8 +54,8 @@ extension ClusterStatus {
       if let left = node.leaseSeconds {
         if left < 0 {
           problems.append(
-            "\(name) has had no lease for \(-left) s: it does not reach the NATS servers, they have "
-              + "no leader, or another relay has its name; its log says which")
+            "\(name) has had no lease for \(-left) s: it does not reach the NATS servers, they "
+              + "have no leader, or another relay has its name; its log says which")
         }
       } else {
         problems.append("\(name) does not answer the others: see its log")
@@ -122,7 +122,8 @@ extension ClusterStatus {
         }
         return ClusterFinding(
           problem: "\(key) differs, so phones and providers see another relay as stripes move: "
-            + each.joined(separator: "; "))
+            + each.joined(separator: "; ")
+            + ": configure them alike, and restart those that differ")
       }
   }
 

@@ -5,6 +5,14 @@ import Transport
 
 /// With a cluster, a device's shard may be on another node, which may go away.
 extension DeviceConnection {
+  /// The relay ends: also to phones whose shard is on another node, which says nothing of it. Those
+  /// that are connecting are told behind their `hello`.
+  func sayGoodBye(on handler: ConnectionHandler) {
+    for (stream, state) in streams.all {
+      if case .listening = state { close(stream, .shutdown, on: handler) }
+    }
+  }
+
   /// Ends the streams of devices that have moved to another node. Devices not greeted yet were
   /// announced to their new node.
   func endMoved(_ hasMoved: (DeviceID) -> Bool, on handler: ConnectionHandler) {

@@ -390,14 +390,6 @@ extension DeviceConnection {
     }
   }
 
-  /// The relay ends: also to phones whose shard is on another node, which says nothing of it. Those
-  /// that are connecting are told behind their `hello`.
-  func sayGoodBye(on handler: ConnectionHandler) {
-    for (stream, state) in streams.all {
-      if case .listening = state { close(stream, .shutdown, on: handler) }
-    }
-  }
-
   func end(_ stream: StreamID, at now: Instant, on handler: ConnectionHandler) {
     handler.runner.timers.followers.remove(handler.address(stream))
     switch streams[stream] {

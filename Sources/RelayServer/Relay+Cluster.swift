@@ -212,6 +212,10 @@ extension Relay {
           "stripe": "\(stripe)", "reason": "\(reason)",
           "nextTrySeconds": "\(pause.milliseconds / 1000)",
         ])
+    case .barred(let text):
+      logger.error(
+        "the engine bars this node: give its user the rights of Docker/nats-rights.conf",
+        metadata: ["refusal": "\(text)"])
     }
   }
 }

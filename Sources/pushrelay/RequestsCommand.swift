@@ -99,7 +99,7 @@ struct RequestsCommand: AsyncParsableCommand {
     if page.hasMore { Console.log("there are more: --limit, or a filter") }
   }
 
-  /// What an archive says of itself.
+  /// An archive's own description.
   private struct Archive: Decodable {
     struct Log: Decodable { var comment: String }
     var log: Log

@@ -49,6 +49,22 @@ private struct Authority {
     try await Program.environment(with: ["nkeys==0.2.1"]).map { $0 + "/bin/python3" }
   }
 
+  /// What the server forbids is never answered: the log has the server's words.
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func aRightThatIsMissingIsNamed() async throws {
+    let scratch = try Scratch()
+    var server = try await NATSServer(in: scratch.path)
+    let shipped = Program.root.appending(path: "Docker/nats-rights.conf")
+    let (all, less) = (#""_INBOX.pushrelay.>", "pushrelay.hop.>""#, #""_INBOX.pushrelay.>""#)
+    let rights = try String(contentsOf: shipped, encoding: .utf8)
+    try #require(rights.contains(all))
+    server.settings = rights.replacing(all, with: less)
+    let (_, log) = try await server.run { [server] _ in
+      try await ClusterRelay.run("a", state: scratch.path + "/a", on: server) { _ in }
+    }
+    #expect(log.contains("Docker/nats-rights.conf") && log.contains("pushrelay.hop.1"), "\(log)")
+  }
+
   /// A server that demands a certificate, a user and a password, and the files that fit.
   private static func closedServer(in folder: String) async throws -> NATSServer {
     let authority = try await Authority("authority", in: folder)

@@ -94,21 +94,29 @@ import Testing
     }
   }
 
-  /// The key of one that died names what another has claimed since, and gives to this one.
-  @Test func aClaimBeforeAnotherIsNobodys() {
+  /// The key of one that died names what another has had since, and gives to this one.
+  @Test func whatIsGivenIsNotThatOfOneThatMayHaveDied() {
     var membership = Membership(length: .seconds(3))
     var (dead, giver) = (Self.key(1), Self.key(2))
     dead.report.holdings = [.init(stripe: 0, epoch: 4, phase: .live)]
-    giver.report.holdings = [.init(stripe: 0, epoch: 5, phase: .live)]
-    membership.observe([dead, giver], at: Self.at(0))
-    giver.revision += 1
-    giver.report.holdings = []
     giver.report.offers = [.init(stripe: 0, run: 9)]
+    func step(of run: UInt64) -> ClusterView.Step? {
+      ClusterView(
+        stripeCount: 1, run: run, report: NodeReport(number: UInt16(run), loopCount: 1),
+        others: membership.alive(at: Self.at(0)), unproven: membership.unproven
+      ).step
+    }
+    membership.observe([dead, giver], at: Self.at(0))
+    #expect(step(of: 9) == .claim(0))
+    #expect(step(of: 8) == nil, "it is given to another")
+    dead.revision += 1
     membership.observe([dead, giver], at: Self.at(250))
-    let view = ClusterView(
-      stripeCount: 1, run: 9, report: NodeReport(number: 9, loopCount: 1),
-      others: membership.alive(at: Self.at(250)), epochs: membership.epochs)
-    #expect(view.step == .claim(0))
+    #expect(step(of: 9) == nil, "it has not died")
+    // Of another run of that name nothing is known either.
+    dead.revision += 1
+    dead.stamp.run += 100
+    membership.observe([dead, giver], at: Self.at(500))
+    #expect(step(of: 9) == .claim(0))
   }
 }
 

@@ -103,7 +103,7 @@ struct SimulatedCluster {
     guard chance(2) else { return }
     let index = Int(random.below(Int64(processes.count)))
     switch random.below(1000) {
-    case 0..<150 where processes.count(where: { !$0.isDead }) > 1:
+    case 0..<150 where !processes[index].isDead && processes.count { !$0.isDead } > 1:
       processes[index].isDead = true
       start("r\(processes.count)", lead: processes[index].lead)
     case 150..<300: processes[index].report.isDraining.toggle()

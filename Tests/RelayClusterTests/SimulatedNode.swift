@@ -121,7 +121,7 @@ struct SimulatedNode {
     }
     let view = ClusterView(
       stripeCount: SimulatedCluster.stripeCount, run: run, report: report, others: others,
-      epochs: membership.epochs, form: journal.form)
+      unproven: membership.unproven, form: journal.form)
     for (stripe, route) in view.routes.enumerated() {
       if case .node = route, report.holdings.contains(where: { Int($0.stripe) == stripe }) {
         lost.append(stripe)
@@ -164,7 +164,7 @@ struct SimulatedNode {
   private mutating func begin(with engine: SimulatedEngine, at now: Instant) {
     let view = ClusterView(
       stripeCount: SimulatedCluster.stripeCount, run: run, report: report,
-      others: membership.alive(at: now), epochs: membership.epochs, form: journal.form)
+      others: membership.alive(at: now), unproven: membership.unproven, form: journal.form)
     guard journal.lease.heldUntil > now, let step = view.step else { return }
     switch step {
     case .claim(let stripe):

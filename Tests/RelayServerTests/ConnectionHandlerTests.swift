@@ -196,7 +196,6 @@ import Transport
   @Test func whatNeverEndsIsListed() throws {
     let scene = ConnectionScene {
       $0.configuration.requestTimeout = .seconds(1)
-      $0.configuration.keepRequests = 1
     }
     let peer = try scene.connect(provider: true)
     try peer.exchange()
