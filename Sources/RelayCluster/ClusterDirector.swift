@@ -169,8 +169,8 @@ package actor ClusterDirector {
     await journal.tell(report)
     let deadline = ContinuousClock.now + length
     while !report.holdings.isEmpty || moving != nil, ContinuousClock.now < deadline {
-      // Without the engine or another node, nothing can be given.
-      guard await journal.isLeaseHeld, moving != nil || hasOthers else { return }
+      // Without the engine or another node that stays, nothing can be given.
+      guard await journal.isLeaseHeld, moving != nil || hasTakers else { return }
       ticks.wake.yield()
       try? await Task.sleep(for: .milliseconds(10))
     }
@@ -288,7 +288,9 @@ package actor ClusterDirector {
     }
   }
 
-  private var hasOthers: Bool { !membership.alive(at: ClusterJournal.clock).isEmpty }
+  private var hasTakers: Bool {
+    membership.alive(at: ClusterJournal.clock).contains { !$0.report.isDraining }
+  }
 
   /// Withdraws offers that were claimed or whose taker is gone.
   private func forgetOffers() async {

@@ -159,8 +159,7 @@ package struct ClusterView: Sendable {
   /// that may have died, `due` unreadable stripes to try again, `form` the one that is written.
   package init(
     stripeCount: Int, run: UInt64, report: NodeReport, others: [Membership.Key],
-    unproven: Set<UInt64> = [],
-    due: Set<UInt8> = [], form: UInt8 = ClusterForm.first
+    unproven: Set<UInt64> = [], due: Set<UInt8> = [], form: UInt8 = ClusterForm.first
   ) {
     (self.stripeCount, self.due) = (stripeCount, due)
     me = Node(run: run, report: report)

@@ -285,7 +285,7 @@ final class ConnectionHandler: SocketHandler {
     guard let context, isUsable else { return }
     guard transport.isEstablished else { return abort() }
     device?.endOrders(on: self)
-    device?.sayGoodBye(on: self)
+    if runner.isNode { device?.sayGoodBye(on: self) }
     transport.http2.goAway(
       errorCode: HTTP2ErrorCode.noError, debugData: Array(#"{"reason":"Shutdown"}"#.utf8))
     guard transport.http2.openStreamCount == 0 else { return markDirty() }

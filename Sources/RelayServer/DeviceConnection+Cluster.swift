@@ -5,8 +5,8 @@ import Transport
 
 /// With a cluster, a device's shard may be on another node, which may go away.
 extension DeviceConnection {
-  /// The relay ends: also to phones whose shard is on another node, which says nothing of it. Those
-  /// that are connecting are told behind their `hello`.
+  /// The relay ends: says so to phones whose shard is on another node, which does not. Those that
+  /// are connecting are told behind their `hello`.
   func sayGoodBye(on handler: ConnectionHandler) {
     for (stream, state) in streams.all {
       if case .listening = state { close(stream, .shutdown, on: handler) }

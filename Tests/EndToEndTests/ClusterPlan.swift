@@ -65,7 +65,7 @@ struct ClusterPlan: Sendable {
   }
 
   /// What the suite does in passing: about half of the kinds, which ones the seed says.
-  static let roundsInSuite = 6
+  static let roundsInSuite = 4
   static let lease = Duration.seconds(2)
 
   var seed: UInt64

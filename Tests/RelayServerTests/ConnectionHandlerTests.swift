@@ -134,7 +134,7 @@ import Transport
       "GET", "/v1/devices/\(id)/stream", [("authorization", "bearer \(secret)")])
     try peer.exchange()
     if !comesLater {
-      peer.handler.drain()
+      peer.handler.device?.sayGoodBye(on: peer.handler)
       scene.runner.finishBatch()
       try peer.receive()
     }
