@@ -126,7 +126,7 @@ package struct Cockpit: Service {
         address: .hostname(endpoint.host, port: endpoint.port)),
       onServerRunning: { [logger, relay] channel in
         try? await relay.descriptors.watch(channel)
-        // Without one the relay ends as it starts.
+        // Closed already: the relay was told to end while it started.
         guard let port = channel.localAddress?.port else { return }
         logger.info("the admin API listens", metadata: ["admin": "\(endpoint.host):\(port)"])
         ready.yield(.init(host: endpoint.host, port: port))

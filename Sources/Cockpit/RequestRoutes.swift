@@ -206,7 +206,7 @@ struct CurlCommand {
     let state = Self.absolute(configuration.state)
     // As it was, whatever brackets and dots are in its path.
     let isArgument = !request.body.contains(0)
-    var words = isArgument ? [] : ["printf", Self.format(request.body), "|"]
+    var words = isArgument ? [] : ["printf", "--", Self.format(request.body), "|"]
     words += ["curl", "--globoff", "--path-as-is"]
     let method = request.header(":method") ?? "POST"
     if method != "POST" { words += ["--request", Self.quoted(method)] }

@@ -24,7 +24,7 @@ package final class NATSConnection: Sendable {
       self.onBar = onBar
     }
 
-    /// Each once; subjects have few names, and inboxes one for each connection.
+    /// Each text once, and no more than 20: an inbox has a new name with each connection.
     func bar(_ text: String) {
       if bars.withLock({ $0.count < 20 && $0.insert(text).inserted }) { onBar(text) }
     }

@@ -45,12 +45,13 @@ package struct Membership: Sendable {
     _ keys: [Key], at now: Instant, wall: Instant? = nil, hasLease: Bool = true
   ) {
     // While this node could not look, or nobody could write, silence means nothing: it counts from
-    // now on.
-    let wasAway = takenAt.map { now - $0 >= Interval(milliseconds: length.milliseconds / 2) }
-    if wasAway == true || !hasLease {
+    // now on, but not that of nodes that had been gone before.
+    let before = takenAt ?? now
+    if now - before >= Interval(milliseconds: length.milliseconds / 2) || !hasLease {
       known = known.mapValues {
-        Known(
-          key: $0.key, since: now, age: $0.age(at: now), isProven: $0.isProven, delays: $0.delays)
+        guard before - $0.since < length * 2 else { return $0 }
+        return Known(
+          key: $0.key, since: now, age: $0.age(at: now), isProven: false, delays: $0.delays)
       }
     }
     takenAt = now

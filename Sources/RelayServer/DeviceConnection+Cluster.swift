@@ -9,8 +9,15 @@ extension DeviceConnection {
   /// are connecting are told behind their `hello`.
   func sayGoodBye(on handler: ConnectionHandler) {
     for (stream, state) in streams.all {
-      if case .listening = state { close(stream, .shutdown, on: handler) }
+      if case .listening(let listener) = state { leave(stream, listener.device, on: handler) }
     }
+  }
+
+  /// Ends a phone's stream because the relay ends, and tells its shard.
+  func leave(_ stream: StreamID, _ device: DeviceID, on handler: ConnectionHandler) {
+    handler.runner.raise(
+      .stream(handler.address(stream), .disconnected), for: device, at: handler.runner.now)
+    close(stream, .shutdown, on: handler)
   }
 
   /// Ends the streams of devices that have moved to another node. Devices not greeted yet were

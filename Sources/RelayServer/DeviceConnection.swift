@@ -321,7 +321,7 @@ extension DeviceConnection {
       to: stream, on: handler)
     // It came while the relay began to end.
     guard !handler.runner.connections.isDraining else {
-      return close(stream, .shutdown, on: handler)
+      return leave(stream, listener.device, on: handler)
     }
     guard let barrier = listener.barrier else { return }
     handler.runner.barrier(

@@ -309,7 +309,8 @@ final class ShardRunner {
 
   /// Ends connections whose time is over; called about once a second.
   func sweep() {
-    let steady = clock.steady(now)
+    clock.beginBatch(at: now)
+    let steady = clock.batchTime
     for connection in connections.http2.values { connection.sweep(at: steady) }
     for connection in connections.binary.values { connection.sweep(at: steady) }
     for connection in connections.proxied.values { connection.sweep(at: steady) }

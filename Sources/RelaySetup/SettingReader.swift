@@ -94,9 +94,9 @@ struct SettingReader {
   func policy() throws(RelayConfiguration.ReadingError) -> SilentPolicy {
     let text = try text("policy", SilentPolicy.documented.name)
     guard text == "custom" else {
-      if let number = Self.customNumbers.first(where: isPresent) {
-        throw .init(
-          key: number, description: "\(number) goes with the policy custom, and this is \(text)")
+      // One that is named may have been, to try it, instead of a file's custom.
+      if !isPresent("policy"), let number = Self.customNumbers.first(where: isPresent) {
+        throw .init(key: number, description: "\(number) goes with the policy custom: name that")
       }
       do throws(SilentPolicyError) {
         return try SilentPolicy(text: text)

@@ -1,4 +1,5 @@
 import ArgumentParser
+import FoundationEssentials
 import Primitives
 import ProviderCredentials
 import RelayCore
@@ -109,7 +110,7 @@ struct CertsCommand: AsyncParsableCommand {
       let identity = try authority.issueProvider(
         topics: topics, environments: environments, now: now)
       let stem = out.hasSuffix(".pem") ? String(out.dropLast(4)) : out
-      for path in [out, stem + ".key"] where PrivateFile.read(path) != nil {
+      for path in [out, stem + ".key"] where FileManager.default.fileExists(atPath: path) {
         throw CommandError("\(path) exists already; choose another --out, or remove it")
       }
       try PrivateFile.write(Array(identity.privateKey.utf8), to: stem + ".key")
