@@ -196,7 +196,7 @@ package final class Relay: Service {
         // A port that is not chosen yet is no address.
         admin: configuration.admin.flatMap { $0.port == 0 ? nil : "\($0)" } ?? "")
       inbox.isServing.store(true, ordering: .relaxed)
-      announce(addresses)
+      announce(addresses, await policy())
     } catch {
       for listener in listeners { try? await listener.close() }
       await inbox.director?.end()
@@ -356,10 +356,10 @@ package final class Relay: Service {
 
   private var shutdownSeconds: Int64 { configuration.shutdownTimeout.milliseconds / 1000 }
 
-  private func announce(_ addresses: Addresses) {
+  private func announce(_ addresses: Addresses, _ policy: SilentPolicy) {
     var metadata: Logger.Metadata = [
       "provider": "\(addresses.provider)", "device": "\(addresses.device)",
-      "threads": "\(configuration.threads)", "policy": "\(configuration.policy.name)",
+      "threads": "\(configuration.threads)", "policy": "\(policy.name)",
     ]
     if let legacy = addresses.legacy { metadata["legacy"] = "\(legacy)" }
     if let feedback = addresses.feedback { metadata["feedback"] = "\(feedback)" }

@@ -223,6 +223,9 @@ package struct RelayConfiguration: Equatable, Sendable {
   package init(reading config: ConfigReader, cores: Int) throws(ReadingError) {
     let reader = SettingReader(config)
     state = try reader.text("state", state)
+    guard !state.isEmpty else {
+      throw ReadingError(key: "state", description: "state must name a directory")
+    }
     profile = try reader.choice("profile", profile)
     try readProviders(reader)
     device = try reader.endpoint("device", device)

@@ -140,6 +140,34 @@ import Testing
       ])
   }
 
+  /// With exactly what a run takes there is enough, of the app's and of the phone's.
+  @Test func whatJustSufficesSuffices() {
+    var bench = Bench([.ordinary()])
+    bench.send(.networkChanged(.cellular))
+    for isEnergy in [true, false] {
+      for isApps in [true, false] {
+        var phone = bench.phone
+        let behaviour = phone.apps[0].behaviour
+        let need = max(1, isEnergy ? behaviour.averageEnergy : behaviour.averageBytes)
+        var budget = Budget(perDay: need * 10, at: bench.now)
+        budget.spend(need * 9, at: bench.now)
+        func set(_ budget: Budget) {
+          switch (isEnergy, isApps) {
+          case (true, true): phone.apps[0].energy = budget
+          case (true, false): phone.energy = budget
+          case (false, true): phone.apps[0].data = budget
+          case (false, false): phone.data = budget
+          }
+        }
+        set(budget)
+        #expect(phone.shortage(0) == nil, "\(isEnergy), \(isApps)")
+        budget.spend(1, at: bench.now)
+        set(budget)
+        #expect(phone.shortage(0)?.isEnergy == isEnergy, "\(isApps)")
+      }
+    }
+  }
+
   @Test func workCostsEnergyOnBatteryAndDataOverCellular() {
     func spent(_ events: PhoneEvent...) -> (energy: Int64, data: Int64) {
       var bench = Bench([.ordinary()])

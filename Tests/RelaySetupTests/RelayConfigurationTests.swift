@@ -115,7 +115,8 @@ import Testing
     ("PLAINTEXT", "perhaps", "plaintext"), ("POLICY", "generous", "policy"),
     ("STORE", "papyrus", "store"), ("ENVIRONMENT", "moon", "environment"),
     ("PROFILE", "test", "profile"), ("REDACT", "aps..alert", "redact"), ("REDACT", ",,", "redact"),
-    ("REDACT", "aps.", "redact"), ("APP_SILENTS_PER_HOUR", "6", "appSilentsPerHour"),
+    ("REDACT", "aps.", "redact"), ("STATE", "", "state"),
+    ("APP_SILENTS_PER_HOUR", "6", "appSilentsPerHour"),
   ])
   func anUnusableValueIsAnErrorThatNamesItsKey(name: String, value: String, key: String) {
     #expect {
