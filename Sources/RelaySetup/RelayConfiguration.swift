@@ -222,10 +222,7 @@ package struct RelayConfiguration: Equatable, Sendable {
   /// Reads all keys; docs/OPERATIONS.md, "Configuration", has their meanings and defaults.
   package init(reading config: ConfigReader, cores: Int) throws(ReadingError) {
     let reader = SettingReader(config)
-    state = try reader.text("state", state)
-    guard !state.isEmpty else {
-      throw ReadingError(key: "state", description: "state must name a directory")
-    }
+    state = try reader.required("state", state)
     profile = try reader.choice("profile", profile)
     try readProviders(reader)
     device = try reader.endpoint("device", device)

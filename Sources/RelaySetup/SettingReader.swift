@@ -91,6 +91,14 @@ struct SettingReader {
     return try endpoint(key, .init(host: "127.0.0.1", port: 0))
   }
 
+  func required(
+    _ key: String, _ fallback: String
+  ) throws(RelayConfiguration.ReadingError) -> String {
+    let text = try text(key, fallback)
+    guard !text.isEmpty else { throw problem(key, "a name") }
+    return text
+  }
+
   func policy() throws(RelayConfiguration.ReadingError) -> SilentPolicy {
     let text = try text("policy", SilentPolicy.documented.name)
     guard text == "custom" else {
