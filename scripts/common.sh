@@ -13,11 +13,6 @@ script=$(basename -- "$0")
 # shellcheck disable=SC2034
 shipped=(--configuration release -Xlinker -s)
 
-# How all tests are built: without the index of editors, which is a fifth of the work. What is built
-# with other options is built anew, so this is said wherever tests are.
-# shellcheck disable=SC2034
-tested=(--disable-index-store)
-
 # One line of progress. On standard error, so that a script's output stays the output of its work.
 say() { printf '%s: %s\n' "$script" "$*" >&2; }
 
