@@ -320,6 +320,7 @@ def crowd(scene):
         some, one = honest.push_for(1)
         said.update(some)
         p99.append(one)
+    scene.expect(connected() > count, "some do not come back")
     scene.say(f"killed: ready after {ready:.1f} s, all are back after {time.monotonic() - start:.1f} s, "
               f"{relay.processor():.1f} s of processor time")
     scene.hears(f"{sum(said.values())} pushes meanwhile", said, "200")
@@ -485,9 +486,9 @@ def readers(scene, path="/v1/events", count=1000, reading=2, seconds=15):
 SCENES = {
     "descriptors used up": descriptors, "memory at its ceiling": memory, "disk full": disk_full,
     "disk read-only": disk_read_only, "disk with I/O errors": disk_broken, "disk slow": disk_slow,
-    "inodes used up": inodes, "clock steps": clock_steps, "last stream numbers": streams, "many devices": devices, "a crowd": crowd,
-    "10,000 apps of a device": apps, "one token hammered": hammer, "thousands of teams": teams, "faults": faults,
-    "waits": waits, "readers of events": readers,
+    "inodes used up": inodes, "clock steps": clock_steps, "last stream numbers": streams, "many devices": devices,
+    "a crowd": crowd, "10,000 apps of a device": apps, "one token hammered": hammer, "thousands of teams": teams,
+    "faults": faults, "waits": waits, "readers of events": readers,
     "readers of requests": lambda scene: readers(scene, "/v1/requests?limit=500", 500, reading=0),
 }
 

@@ -49,11 +49,9 @@ final class EngineClient: Sendable {
     case .other: return .unreachable(servers: servers, reason: error.description)
     case .file(let path): return .engineBarred("cannot use \(path) (\(error))")
     case .certificate:
-      let advice =
-        error.description.contains("expired")
-        ? "give the server a new one"
-        : "natsCA must name the PEM file of its authority, and nats the host that it is made for"
-      return .engineBarred("the certificate of \(names) is not trusted (\(error)); \(advice)")
+      return .engineBarred(
+        "the certificate of \(names) is not trusted (\(error)); natsCA must name the PEM file of "
+          + "its authority, nats the host that it is made for, and it must not have expired")
     case .noTLS:
       return .engineBarred(
         "\(names) does not offer TLS; set it up there, or use nats:// without natsCA and "

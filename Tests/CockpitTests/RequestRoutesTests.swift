@@ -46,6 +46,16 @@ import Testing
       let curl = shown.json["curl"] as? String ?? ""
       #expect(curl.contains("'http://\(name):"), "\(shown.text)")
       #expect(!curl.contains(":0/"), "the real port: \(curl)")
+      // One of two values would decide in silence; conditions on payloads add up.
+      let twice = try await ask(.get, "/v1/requests?status=200&status=400")
+      #expect(twice.status == 400 && twice.json["field"] as? String == "status", "\(twice.text)")
+      #expect(try await ask(.get, "/v1/requests?payload=a&payload=b").status == 200)
+      _ = try await ask(
+        .post, "/v1/push", #"{"to":"\#(token)","topic":"com.example.app","payload":{"aps":{}}}"#)
+      for (limit, isLess) in [(1, true), (2, false)] {
+        let archive = try await ask(.get, "/v1/requests.har?limit=\(limit)").text
+        #expect(archive.contains("there are older ones") == isLess, "\(archive)")
+      }
       let archive = try await ask(.get, "/v1/requests.har").text
       #expect(archive.contains(#""url":"http://\#(name):"#), "\(archive)")
     }

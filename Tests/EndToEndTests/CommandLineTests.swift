@@ -99,7 +99,10 @@ import Testing
   @Test func errorsAreOneLineThatSaysWhatToDo() async throws {
     let scratch = try Scratch()
     let state = ["--state", scratch.path + "/state"]
+    let certificate = scratch.path + "/there.pem"
+    try Data("precious".utf8).write(to: URL(filePath: certificate))
     let wrong = [
+      ["certs", "client", "--topic", "a.b", "--out", certificate] + state,
       ["jwt"] + state,
       ["send", "/nonexistent.json", "--to", "00ff", "--topic", "a.b"] + state,
       ["send", "-", "--to", "nobody", "--topic", "a.b"] + state,

@@ -81,6 +81,12 @@ import Testing
       let words = refused.output.split(separator: " ").joined(separator: " ")
       #expect(words.contains("503 ServiceUnavailable the fault it was asked for"))
       #expect(words.contains("410 ExpiredToken the fault it was asked for"))
+      let listed = try await relay.command("log", "--refused", "--json").output
+      let (peers, reasons) = (
+        listed.components(separatedBy: #""peer":"127.0.0.1:"#).count,
+        listed.components(separatedBy: #""reason":"#).count
+      )
+      #expect(peers == reasons && peers > 2, "\(listed)")
     }
   }
 

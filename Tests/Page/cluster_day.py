@@ -94,9 +94,10 @@ def push(cluster, hour):
     """What a provider sends in an hour: silent pushes to all, an alert to some; to whichever relay is there."""
     for number, phone in enumerate(PHONES):
         kind = ("alert", "10", LUNCH) if (number + hour) % 5 == 0 else ("background", "5", SILENT)
-        cluster.call("a", "POST", "/v1/push", {
+        answer = cluster.call("a", "POST", "/v1/push", {
             "to": phone, "topic": APPS[number % 2], "payload": kind[2],
             "headers": {"apns-push-type": kind[0], "apns-priority": kind[1]}})
+        assert answer["status"] == 200, answer
 
 
 def hours(cluster, first, last):
