@@ -17,6 +17,8 @@ package protocol ClusterDelegate: Sendable {
   func adopt(_ settings: SharedSettings) async
   /// Hands a broadcast of another node that is not stored to the loops.
   func publish(_ broadcast: Broadcast)
+  /// Sends what waits for other nodes; true if nothing waits for a stripe's node.
+  func flush() async -> Bool
   /// Receives a message for a loop, on one of the connection's threads.
   func receive(_ hop: [UInt8], forLoop loop: Int)
   /// The connection to the other nodes is back; messages on it may be lost.
@@ -126,24 +128,18 @@ package actor ClusterDirector {
   package func settle(within length: Duration) async {
     let deadline = ContinuousClock.now + length
     while ContinuousClock.now < deadline, !Task.isCancelled {
-      if isFollowed, view.isComplete, await isKnown { return }
+      if isFollowed, view.isComplete, await others({ $0.isKnown }) { return }
       try? await Task.sleep(for: .milliseconds(10))
     }
   }
 
-  /// True once the other nodes know this one. Until then they cannot forward pushes to phones here.
-  private var isKnown: Bool {
-    get async {
-      for other in membership.alive(at: ClusterJournal.clock) {
-        guard await journal.isKnown(to: other.report.number) else { return false }
-      }
-      return true
+  /// True if it holds at all other nodes. Until they know this one, they cannot forward pushes to
+  /// phones here; while they send to it, it must not end.
+  private func others(_ holds: ((isKnown: Bool, isSentTo: Bool)) -> Bool) async -> Bool {
+    for other in membership.alive(at: ClusterJournal.clock) {
+      guard holds(await journal.standing(at: other.report.number)) else { return false }
     }
-  }
-
-  private func knows(_ number: UInt16) -> Bool {
-    if !followed.contains(number) { ticks.wake.yield() }
-    return followed.contains(number)
+    return true
   }
 
   private func answer(_ question: ByteReader) async -> [UInt8] {
@@ -154,7 +150,11 @@ package actor ClusterDirector {
     case .owned(let tokens): writer.put(await journal.onQueue { $0.owned(tokens) })
     case .relay(let bytes):
       return await delegate.answer(ByteReader(bytes, form: question.form))
-    case .knows(let number): writer.put(knows(number))
+    case .knows(let number):
+      let (isKnown, isSentTo) = (followed.contains(number), routes.contains(.node(number)))
+      if !isKnown || isSentTo { ticks.wake.yield() }
+      _ = await delegate.flush()
+      writer.put(isKnown, isSentTo)
     case .place(let place): await delegate.adopt(SharedSettings(channels: [place]))
     case .broadcast(let broadcast): delegate.publish(broadcast)
     case nil: break
@@ -164,18 +164,25 @@ package actor ClusterDirector {
 
   /// Claims nothing more and gives all stripes to other nodes, for `length` at most.
   package func leave(within length: Duration) async {
-    isEnding = true
-    report.isDraining = true
+    (isEnding, report.isDraining) = (true, true)
     await journal.tell(report)
     let deadline = ContinuousClock.now + length
-    while !report.holdings.isEmpty || moving != nil, ContinuousClock.now < deadline {
-      // Without the engine or another node that stays, nothing can be given.
-      guard await journal.isLeaseHeld, moving != nil || hasTakers else { return }
-      ticks.wake.yield()
-      try? await Task.sleep(for: .milliseconds(10))
-    }
-    // The taker of the last offer claims it soon; what arrives for it waits here.
-    while !report.offers.isEmpty, ContinuousClock.now < deadline, await journal.isLeaseHeld {
+    // When nobody sends here any more, the last messages have come, and wait or are passed on. When
+    // asked again, the others have those.
+    var answers = 0
+    while answers < 2, ContinuousClock.now < deadline, await journal.isLeaseHeld {
+      // Without another node that stays, nothing can be given. One that is silent may be held up.
+      let hasTakers = membership.all(at: ClusterJournal.clock).contains {
+        !$0.key.report.isDraining && $0.age < journal.configuration.lease * 2
+      }
+      guard report.holdings.isEmpty || moving != nil || hasTakers else { return }
+      if moving == nil, report.holdings.isEmpty, report.offers.isEmpty,
+        await others({ !$0.isSentTo }), await delegate.flush()
+      {
+        answers += 1
+        continue
+      }
+      answers = 0
       ticks.wake.yield()
       try? await Task.sleep(for: .milliseconds(10))
     }
@@ -208,8 +215,7 @@ package actor ClusterDirector {
 
   private func look() async {
     let lease = journal.port.lease
-    if lease.number != lastLease { onNotice(.lapsed) }
-    lastLease = lease.number
+    if exchange(&lastLease, with: lease.number) != lease.number { onNotice(.lapsed) }
     guard let look = await journal.bucket.look(channelsAfter: channelRevision) else { return }
     if let found = EngineBucket.identity(in: look.keys), found != identity {
       // Without an answer the next look asks again.
@@ -288,10 +294,6 @@ package actor ClusterDirector {
     }
   }
 
-  private var hasTakers: Bool {
-    membership.alive(at: ClusterJournal.clock).contains { !$0.report.isDraining }
-  }
-
   /// Withdraws offers that were claimed or whose taker is gone.
   private func forgetOffers() async {
     let others = membership.alive(at: ClusterJournal.clock)
@@ -335,13 +337,11 @@ package actor ClusterDirector {
     let others = membership.alive(at: ClusterJournal.clock)
     journal.setPeers(
       .init(numbers: others.map(\.report.number), isComplete: view.isComplete))
-    routes = view.routes
     var nodes = [report.number: report.loopCount]
     for other in others { nodes[other.report.number] = other.report.loopCount }
     await delegate.follow(
-      routes, lost: leaving, nodes: nodes, owners: view.owners(giving: giving))
-    isFollowed = view.isComplete
-    followed = Set(nodes.keys)
+      view.routes, lost: leaving, nodes: nodes, owners: view.owners(giving: giving))
+    (routes, followed, isFollowed) = (view.routes, Set(nodes.keys), view.isComplete)
   }
 
   /// Publishes the report, to the loops here and to the other nodes.

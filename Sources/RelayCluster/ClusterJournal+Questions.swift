@@ -46,11 +46,12 @@ extension ClusterJournal {
     await ask(node, .relay(question), form: form, within: patience)
   }
 
-  /// True if another node's loops know this one, or it is of an earlier version, which does not
-  /// understand the question.
-  func isKnown(to node: UInt16) async -> Bool {
-    guard var reader = await ask(node, .knows(port.number)) else { return false }
-    return reader.isAtEnd || (try? reader.read(Bool.self)) == true
+  /// Whether another node's loops know this one, and send it what is for a stripe. A node of an
+  /// earlier version does not understand the question.
+  func standing(at node: UInt16) async -> (isKnown: Bool, isSentTo: Bool) {
+    guard var reader = await ask(node, .knows(port.number)) else { return (false, true) }
+    let isKnown = reader.isAtEnd || (try? reader.read(Bool.self)) == true
+    return (isKnown, (try? reader.read(Bool.self)) == true)
   }
 
   /// Each task ends when its node knows it, or has not answered in time.

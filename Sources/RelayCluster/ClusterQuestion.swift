@@ -11,7 +11,7 @@ enum ClusterQuestion: Hashable, Sendable {
   case owned([DeviceToken])
   /// A question of the relay, opaque here.
   case relay([UInt8])
-  /// Do the loops know the node of this number?
+  /// Do the loops know the node of this number, and send to it?
   case knows(UInt16)
   /// No question, as the next: a channel's place was written.
   case place(ChannelPlace)

@@ -89,6 +89,8 @@ final class ClusterLink: ClusterDelegate {
     loops.onLoop(loop) { $0.receiveHops(arrivals.removeAll()) }
   }
 
+  func flush() async -> Bool { await loops.onEach { $0.flushHops() }.allSatisfy(\.self) }
+
   func connectionReturned() {
     for loop in 0..<loops.count { loops.onLoop(loop) { $0.hopsReturned() } }
   }

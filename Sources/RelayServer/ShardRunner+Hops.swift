@@ -145,9 +145,15 @@ extension ShardRunner {
     hops?.waitsSince = RelayClock.wall
     let bound = peers.runners[Int(index)].runner
     eventLoop.scheduleTask(deadline: due) {
-      bound.value.sendWaitingHops()
-      bound.value.finishBatch()
+      _ = bound.value.flushHops()
     }
+  }
+
+  /// Returns whether nothing waits for a stripe's node.
+  func flushHops() -> Bool {
+    sendWaitingHops()
+    finishBatch()
+    return hops?.waitingCount == 0
   }
 
   /// Requests are refused when too much is on its way.

@@ -24,6 +24,20 @@ import Testing
     return phones
   }
 
+  /// 4000 alerts, eight at a time; what h2load says.
+  private static func load(
+    _ relay: ClusterRelay, _ tokens: [String], in folder: String
+  ) async throws -> String {
+    let file = folder + "/alert.json"
+    try Push.alert.write(toFile: file, atomically: true, encoding: .utf8)
+    let arguments = ["-n", "4000", "-c", "2", "-m", "4", "-d", file]
+    return try await Program.run(
+      "h2load",
+      arguments + ["-H", "apns-topic: \(Phone.topic)", "-H", "apns-push-type: alert"]
+        + tokens.map { "\(relay.relay.providerURL)/3/device/\($0)" }
+    ).checked("h2load")
+  }
+
   @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
   func anyNodeWillDo() async throws {
     let scratch = try Scratch()
@@ -171,32 +185,28 @@ import Testing
   @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
   func aNodeThatIsToldToEndRefusesNothing() async throws {
     let scratch = try Scratch()
+    let path = scratch.path
     let server = try await NATSServer(in: scratch.path)
     try await server.run { _ in
-      let (_, logs) = try await ClusterRelay.run(["a", "b"], in: scratch.path, on: server) {
+      let (load, logs) = try await ClusterRelay.run(["a", "b"], in: scratch.path, on: server) {
         relays in
         let phones = try await Self.phones(12, on: relays)
-        let pushing = Task {
-          var last: [String: String] = [:]
-          for round in 0..<6 {
-            for registered in phones {
-              let answer = try await relays[1].push(registered.token, "round \(round)")
-              #expect(answer.status == 200, "\(answer)")
-              last[registered.token] = answer.fields["apns-unique-id"]
-            }
-          }
-          return last
-        }
+        async let load = Self.load(relays[1], phones.map(\.token), in: path)
         try relays[0].relay.terminate()
         #expect(try await relays[0].relay.endsSoon())
-        let last = try await pushing.value
+        let said = try await load
         for registered in phones {
+          let answer = try await relays[1].push(registered.token, "the last")
           var phone = registered.phone
           phone.relay = relays[1].relay
           let slot = try #require(try await phone.report().apps.first?.visible)
-          #expect(slot.uniqueId == last[registered.token])
+          #expect(slot.uniqueId == answer.fields["apns-unique-id"])
         }
+        return said
       }
+      #expect(
+        load.contains(" 4000 2xx, 0 3xx, 0 4xx, 0 5xx"),
+        "\(load)\n\(logs.joined(separator: "\n"))")
       #expect(logs[0].contains("gave a stripe"), "\(logs[0])")
     }
   }
