@@ -92,6 +92,9 @@ package struct CertificateFiles: Sendable, Equatable {
     return actions + [.renewedServer]
   }
 
+  /// Checks that the server's certificate and key, if they are there, are such and fit.
+  package func checkServer() throws(CredentialFileError) { _ = try presentServer() }
+
   private static func bytes(_ name: String) -> [UInt8] {
     CertificateTemplate.addressBytes(name) ?? Array(name.utf8)
   }
@@ -118,22 +121,22 @@ package struct CertificateFiles: Sendable, Equatable {
     guard let keyText = try CredentialFiles.readText(serverKey) else {
       throw .file(
         path: serverCertificate, problem: "is there, but its key \(serverKey) is not",
-        advice: "put the key there, or remove the certificate to have new ones made")
+        advice: "put the key there; without the certificate the profile dev makes new ones")
     }
     guard let certificate = try? Certificate(pem: text) else {
       throw .file(
         path: serverCertificate, problem: "does not begin with a certificate in PEM",
-        advice: "replace it, or remove it and server.key to have new ones made")
+        advice: "replace it; without it and server.key the profile dev makes new ones")
     }
     guard let key = try? CertificateKey(pem: keyText) else {
       throw .file(
         path: serverKey, problem: "holds no private key in PEM without a pass phrase",
-        advice: "replace it, or remove it and server.pem to have new ones made")
+        advice: "replace it; without it and server.pem the profile dev makes new ones")
     }
     guard certificate.belongs(to: key) else {
       throw .file(
         path: serverKey, problem: "does not belong to the certificate server.pem",
-        advice: "replace one of them, or remove both to have new ones made")
+        advice: "replace one of them; without both the profile dev makes new ones")
     }
     return certificate
   }

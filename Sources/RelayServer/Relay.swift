@@ -348,6 +348,11 @@ package final class Relay: Service {
     for notice in keys.notices where !notices.contains(notice) {
       logger.notice("\(notice)")
     }
+    if keys.keys.isEmpty {
+      logger.warning(
+        "no provider key: only clients with a certificate can push; add one with 'pushrelay key'",
+        metadata: ["directory": "\(keyDirectory.path)"])
+    }
   }
 
   var keyDirectory: ProviderKeyDirectory {

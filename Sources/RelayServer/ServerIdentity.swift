@@ -34,6 +34,8 @@ struct IdentityFiles: Equatable {
             "authority": "\(files.authorityCertificate)",
           ])
       }
+    } else {
+      try files.checkServer()
     }
     let all = try IdentityFiles(configuration)
     if all.ticketKeys.isEmpty {

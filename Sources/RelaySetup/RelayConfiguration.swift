@@ -190,6 +190,9 @@ package struct RelayConfiguration: Equatable, Sendable {
             + "or the profile production"
         ))
     }
+    if enrolment == .closed {
+      notices.append((.notice, "no phone can enrol: enrolmentKey is not set"))
+    }
     if let proxy, !proxy.isLoopback {
       notices.append(
         (.warning, "everybody who reaches the proxy \(proxy) reaches the provider port by it"))

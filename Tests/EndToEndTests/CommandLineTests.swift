@@ -128,6 +128,23 @@ import Testing
     }
   }
 
+  @Test func aSettingThatCannotBeUsedSaysWhereItIs() async throws {
+    let scratch = try Scratch()
+    let file = scratch.path + "/relay.json"
+    try #"{"threads":0}"#.write(toFile: file, atomically: true, encoding: .utf8)
+    func error(_ arguments: String..., variables: [String: String] = [:]) async throws -> String {
+      try await Program.run(
+        Program.pushrelay, ["serve", "--state", scratch.path + "/state"] + arguments,
+        environment: variables
+      ).errors
+    }
+    let range = "Error: threads must be a whole number from 1 to 256"
+    #expect(try await error("--threads", "0", "--config", file) == range + "\n")
+    #expect(try await error("--config", file) == range + " (in \(file))\n")
+    let both = try await error("--config", file, variables: ["PUSHRELAY_THREADS": "-1"])
+    #expect(both == range + " (PUSHRELAY_THREADS in the environment)\n")
+  }
+
   /// What a mistake is called, and what is done about it.
   @Test func theMessageIsAboutTheMistake() async throws {
     let scratch = try Scratch()

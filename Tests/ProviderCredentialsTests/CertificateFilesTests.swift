@@ -126,7 +126,9 @@ import Testing
     try files.ensure(names: names, now: now)
     _ = try temporary.write(foreign.certificate, to: "state/server.pem")
     #expect(problem().contains("server.key: does not belong"))
+    #expect(throws: CredentialFileError.self) { try files.checkServer() }
     _ = try temporary.write(foreign.privateKey, to: "state/server.key")
+    try files.checkServer()
     #expect(try files.ensure(names: names, now: now) == [])
     #expect(try files.ensure(names: names, now: now + 390 * Self.day) == [])
     #expect(problem(daysLater: 400).contains("server.pem: has expired"))

@@ -253,9 +253,9 @@ import Testing
     #expect(configuration.notices.isEmpty && configuration.enrolment != .open)
     configuration.enrolmentKey = ""
     configuration.profile = .production
-    #expect(configuration.notices.map(\.text.first) == ["o"] && configuration.enrolment == .closed)
+    #expect(configuration.notices.map { $0.text.prefix(8) } == ["no phone", "ownToken"])
     configuration.ownTokens = false
-    #expect(configuration.notices.isEmpty)
+    #expect(configuration.notices.count == 1 && configuration.enrolment == .closed)
   }
 }
 
