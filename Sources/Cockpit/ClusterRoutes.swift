@@ -34,7 +34,10 @@ struct ClusterRoutes {
       case .atWork:
         throw Refusal.conflict(
           "NodeAtWork", "\(name) is at work: end it, and it leaves the list by itself")
-      case .engine(let why): throw Refusal(503, "EngineAway", why)
+      case .engine(let why):
+        throw Refusal(
+          503, "EngineAway",
+          why + "; it may have the order all the same: 'pushrelay cluster status' shows it")
       }
     }
     return try Response(json: try await status())

@@ -70,6 +70,12 @@ extension Relay {
     if settings.clock.isVirtual { options.virtualStart = settings.clock.now() }
     let promise = await EnginePromise.told(by: configuration.natsMonitor)
     logger.log(level: promise.level, "\(promise.text)")
+    let waiting = Task { [logger] in
+      while (try? await Task.sleep(for: .seconds(5))) != nil {
+        logger.notice("still joining the cluster: the engine has to answer, with a leader")
+      }
+    }
+    defer { waiting.cancel() }
     do {
       let journal = try await cancelWhenGracefulShutdown { [options, inbox, logger] in
         try await ClusterJournal.open(

@@ -13,7 +13,7 @@ private let linesPerTarget = [
   "AdminAPI": 1150, "Cockpit": 3875, "CoreBenchmarks": 900, "DeviceLink": 800, "DeviceModel": 6930,
   "DeviceSimulator": 5850, "HTTP2": 3270, "NATS": 350, "PhoneRuntime": 2965, "Primitives": 700,
   "ProviderCredentials": 1985, "RelayClient": 2100, "RelayCluster": 5620, "RelayCore": 10020,
-  "RelayFaults": 350, "RelayRecording": 2950, "RelayRequests": 960, "RelayServer": 11865,
+  "RelayFaults": 350, "RelayRecording": 2950, "RelayRequests": 960, "RelayServer": 11870,
   "RelaySetup": 800, "RelayStore": 2850, "RelayTestKit": 350, "SQLite": 450, "TLS": 1880,
   "Transport": 150, "pushrelay": 6745,
 ]
