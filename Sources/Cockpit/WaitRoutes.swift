@@ -199,6 +199,10 @@ struct WaitRoutes {
     var away: NodeAway?
     /// The request that is nearest to the wanted, if none is that.
     var nearest: SentRequest?
+    /// Why the awaited push can never be the wanted one.
+    var contradiction: String?
+    /// True if nobody knows any more what the awaited push was like.
+    var isForgotten = false
 
     /// It cannot come any more, or what must never happen has happened.
     func isDecided(for wish: WaitWish) -> Bool {
@@ -217,6 +221,10 @@ struct WaitRoutes {
       finding.missing = found.missing
       finding.uniqueID = found.value?.uniqueID
       guard let life = found.value else { return finding }
+      if let contradiction = wish.filter.contradiction(in: life) {
+        (finding.isKnown, finding.isHopeless, finding.contradiction) = (true, true, contradiction)
+        return finding
+      }
       finding.lives = [life]
     } else {
       let found = await relay.lives(wish.filter, limit: 1000)
@@ -233,6 +241,7 @@ struct WaitRoutes {
       if finding.lives.isEmpty { finding.nearest = requests.value.first }
       // Its request stays as it was sent.
       finding.isHopeless = wish.push != nil && finding.isKnown && finding.lives.isEmpty
+      finding.isForgotten = finding.isHopeless && requests.value.isEmpty
     }
     let lives = finding.lives.compactMap { NotificationLife($0.steps) }
     let events = lives.flatMap { $0.steps.filter(wish.matches) }.sorted { $0.time < $1.time }
@@ -326,6 +335,9 @@ struct WaitRoutes {
     if let away = finding.away { throw away }
     if wish.never {
       guard finding.missing.isEmpty else { throw Refusal(finding.missing) }
+      guard !finding.isForgotten else {
+        throw Refusal.conflict("NotKept", nothing(wish, finding))
+      }
       guard !finding.isSo else {
         throw Refusal.conflict("Happened", "the device is \(wish.what.rawValue)")
       }
@@ -341,8 +353,9 @@ struct WaitRoutes {
     let nearest = await NotificationRoutes(relay: relay, epoch: epoch)
       .bodies(of: finding.lives.prefix(3))
     let (reason, message) =
-      finding.isHopeless
-      ? ("NeverAgain", "it cannot come true any more") : ("NotYet", nothing(wish, finding))
+      finding.isHopeless && !finding.isForgotten
+      ? ("NeverAgain", finding.contradiction ?? "it cannot come true any more")
+      : ("NotYet", nothing(wish, finding))
     let count = finding.events.count + finding.refusals.count
     var refusal = Refusal.conflict(reason, nearest.first?.sentence ?? message)
     if count > 0 {

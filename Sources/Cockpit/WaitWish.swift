@@ -77,6 +77,7 @@ package struct WaitWish {
       }
       count = Int(number)
     }
+    try checkStates()
     never = try inner.flag("never") ?? false
     advances = try outer.flag("advance") ?? false
     within = try Refusal.read(
@@ -85,6 +86,25 @@ package struct WaitWish {
     if let text = try outer.text("timeout") { timeout = try Self.timeout(text) }
     guard !advances || within != nil else {
       throw Refusal.body("advance needs within: how far the clock may be moved", field: "within")
+    }
+  }
+
+  /// A state of a device has no count; a refused request has no kind.
+  private func checkStates() throws(Refusal) {
+    if filter.kind != nil, what.isOfDevice || what == .refused {
+      throw .body(
+        "kind goes with what happens to pushes; of a request match.pushType is known",
+        field: "expect.kind")
+    }
+    guard what.isOfDevice else { return }
+    if count > 1 {
+      throw .body(
+        "count goes with what happens to pushes: \(what.rawValue) is a state",
+        field: "expect.count")
+    }
+    if push != nil { throw .body("push goes with what happens to it", field: "expect.push") }
+    if filter.topic != nil, what != .registered {
+      throw .body("topic goes with registered and with pushes", field: "expect.topic")
     }
   }
 

@@ -175,6 +175,8 @@ package struct ActivityPush: Hashable, Codable, Sendable {
   package var hasSound = false
   /// Priority 10.
   package var isUrgent = true
+  /// Its push type, where that is another than `liveactivity`.
+  package var otherType: String?
   /// `input-push-channel`: updated by this channel instead of a token. Empty if it is no id.
   package var channel: String?
 
@@ -209,6 +211,8 @@ package enum ActivityRefusal: Hashable, Codable, Sendable {
   case offForAll
   /// Without a part that its event needs, by key.
   case lacks(String)
+  /// Its push type is this one.
+  case otherType(String)
   /// Another event or type of attributes than its token or channel is for.
   case wrongToken
   /// The app has no such attributes.
@@ -236,6 +240,7 @@ package enum ActivityRefusal: Hashable, Codable, Sendable {
     case .off: "Live Activities of \(app) are switched off"
     case .offForAll: "Live Activities are switched off"
     case .lacks(let key): "its payload has no usable \(key)"
+    case .otherType(let type): "its push type is \(type), and only liveactivity changes activities"
     case .wrongToken: "its token or channel is for another event or attributes-type"
     case .unknownType(let type): "\(app) has no attributes \(type)"
     case .unknownActivity: "there is no such activity"

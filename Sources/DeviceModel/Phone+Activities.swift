@@ -168,6 +168,7 @@ extension Phone {
     }
     guard apps.indices.contains(push.app.number), apps[push.app.number].state != .uninstalled
     else { return settle(push, .notLaunched(.notInstalled)) }
+    if let type = push.otherType { return refuse(push, .otherType(type)) }
     guard let deed = push.deed else { return refuse(push, .lacks("event")) }
     guard push.timestamp != nil else { return refuse(push, .lacks("timestamp")) }
     // Priority 5 wakes neither screen nor processor.
@@ -207,6 +208,8 @@ extension Phone {
     }
     guard let attributes = push.attributes else { return refuse(push, .lacks("attributes")) }
     guard let content = push.content else { return refuse(push, .lacks("content-state")) }
+    // Apple has it among what a start needs.
+    guard push.alert != nil else { return refuse(push, .lacks("alert")) }
     guard push.channel != "" else { return refuse(push, .lacks("input-push-channel")) }
     if let refusal = obstacle(type, index) { return refuse(push, refusal) }
     let limit = startLimit

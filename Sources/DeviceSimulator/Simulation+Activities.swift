@@ -15,6 +15,7 @@ extension Simulation {
     let aps = root?["aps"]
     let deed = aps?["event"]?.text.flatMap(ActivityPush.Deed.init)
     var message = ActivityPush(id: pushID(of: push), app: apps[Int(app)].id, to: address, deed)
+    if !address.isChannel, entry.type != .liveactivity { message.otherType = entry.type.wireName }
     message.timestamp = aps?["timestamp"]?.wholeNumber
     message.type = aps?["attributes-type"]?.text
     message.attributes = aps?["attributes"]?.compactObject

@@ -97,9 +97,7 @@ package actor ClusterDirector {
     journal.setLostHandler { [weak self] stripe, stamp in
       Task { await self?.lost(stripe, to: stamp) }
     }
-    await journal.tell(report)
-    let stream = ticks.stream
-    running.append(Task { for await _ in stream { await look() } })
+    running.append(Task { [stream = ticks.stream] in for await _ in stream { await look() } })
     running.append(
       Task { [journal] in
         while !Task.isCancelled {
@@ -118,9 +116,9 @@ package actor ClusterDirector {
   }
 
   /// Publishes the node's addresses, for people.
-  package func announce(provider: String, device: String, admin: String) async {
+  package func announce(provider: String, device: String, admin: String) {
     (report.provider, report.device, report.admin) = (provider, device, admin)
-    await journal.tell(report)
+    ticks.wake.yield()
   }
 
   /// Waits until each stripe has an owner, the loops know it, and the other nodes' loops know this
@@ -252,6 +250,8 @@ package actor ClusterDirector {
     await follow()
     await noticeLosses()
     journal.port.looked(after: lease)
+    // Before, others give this node nothing.
+    if look.isWhole { await journal.tell(report) }
     guard await journal.isLeaseHeld, moving == nil, !Task.isCancelled, strangeness == nil,
       let step = view.step
     else { return }

@@ -117,17 +117,19 @@ struct EngineBucket: Sendable {
   private static let firstForm: UInt8 = 1
 
   /// Reads what nodes need to know of each other, in one question, and in another one which
-  /// channels have changed since a revision; nil when no answer comes.
+  /// channels have changed since a revision, in part where the engine is slow; nil when no answer
+  /// comes.
   func look(
     channelsAfter revision: UInt64? = nil
-  ) async -> (keys: [NATSMessage], channels: [ChannelPlace])? {
+  ) async -> (keys: [NATSMessage], channels: [ChannelPlace], isWhole: Bool)? {
     let question =
       #"{"multi_last":["\#(Self.leases)*","$KV.pushrelay.common.*","\#(Self.drains)*"]}"#
     guard
       let keys = await client.some(of: EngineStream.bucket, question, within: .seconds(1))
     else { return nil }
-    guard let revision else { return (keys, []) }
-    return await all(Self.channels, after: revision).map { (keys, Self.places($0)) }
+    guard let revision else { return (keys, [], true) }
+    let (places, isWhole) = await all(Self.channels, after: revision)
+    return (keys, Self.places(places), isWhole)
   }
 
   /// The identity in the answer to a look; nil if it is missing, as from a server that is behind.
@@ -266,7 +268,8 @@ struct EngineBucket: Sendable {
     var seen = Seen()
     for _ in 0..<Self.asks {
       let found = try await EngineClient.patiently("it does not say what is on \(prefix)*") {
-        await all(prefix, after: 0)
+        let (messages, isWhole) = await all(prefix, after: 0)
+        return isWhole ? messages : nil
       }
       seen.add(found)
     }
@@ -284,14 +287,16 @@ struct EngineBucket: Sendable {
     return (0, [])
   }
 
-  /// All values that were written behind a revision, in order; nil when no answer comes.
-  private func all(_ prefix: String, after revision: UInt64) async -> [NATSMessage]? {
+  /// The values that were written behind a revision, in order, and whether these are all.
+  private func all(
+    _ prefix: String, after revision: UInt64
+  ) async -> (messages: [NATSMessage], isWhole: Bool) {
     var (messages, last): ([NATSMessage], UInt64) = ([], revision)
     while true {
-      let question = EngineClient.next(prefix + "*", last + 1)
+      // So much comes over a slow link, too.
+      let question = EngineClient.next(prefix + "*", last + 1, bytes: 256 << 10)
       let more = await client.some(of: EngineStream.bucket, question, within: .seconds(1))
-      guard let more else { return nil }
-      guard let next = more.last?.sequence else { return messages }
+      guard let next = more?.last?.sequence, let more else { return (messages, more != nil) }
       messages += more
       last = next
     }

@@ -75,8 +75,8 @@ extension EngineClient {
     }
   }
 
-  static func next(_ subject: String, _ first: UInt64) -> String {
-    #"{"seq":\#(first),"next_by_subj":"\#(subject)","batch":1000,"max_bytes":8388608}"#
+  static func next(_ subject: String, _ first: UInt64, bytes: Int = 8 << 20) -> String {
+    #"{"seq":\#(first),"next_by_subj":"\#(subject)","batch":1000,"max_bytes":\#(bytes)}"#
   }
 
   /// Reads a stripe from a sequence on, as much as one question gives; returns the last sequence

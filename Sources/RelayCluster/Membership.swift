@@ -185,7 +185,8 @@ package struct ClusterView: Sendable {
       .map(\.run))
     self.behind = behind
     staying = nodes.filter {
-      !$0.report.isDraining && $0.report.form >= form && !behind.contains($0.run)
+      !$0.report.isDraining && $0.report.loopCount > 0 && $0.report.form >= form
+        && !behind.contains($0.run)
     }
     let runs = Set((staying.isEmpty ? nodes : staying).map(\.run))
     offered = Dictionary(
@@ -300,7 +301,9 @@ package struct ClusterView: Sendable {
   package var routes: [StripeRoute] {
     (0..<stripeCount).map { stripe in
       guard let holder = holders[stripe] else {
-        return offered[stripe] == nil ? .nobody : .moving
+        // Also where the one that it is offered to does not stay: somebody claims it soon.
+        let isGiven = nodes.contains { $0.report.offers.contains { Int($0.stripe) == stripe } }
+        return isGiven ? .moving : .nobody
       }
       switch holder.holding.phase {
       case .live:

@@ -127,9 +127,7 @@ extension Event {
   /// Whether a node may send it to another: it concerns a device or a token, not a whole shard.
   package var mayHop: Bool {
     switch self {
-    case .submitted, .asked, .operated(.administered): true
-    // No cluster has a virtual clock to follow.
-    case .stream(_, let event): event != .clockFollowed
+    case .submitted, .asked, .stream, .operated(.administered): true
     case .alias(let event): event != .allConfirmed
     case .journal, .broadcast, .operated, .clock: false
     }

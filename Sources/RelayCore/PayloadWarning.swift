@@ -56,7 +56,8 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
     case .activityContentMissing:
       "push type liveactivity without the object content-state: there is nothing to show"
     case .activityStartWithoutAlert:
-      "a Live Activity is to be started without an alert, which its user is to see"
+      "a Live Activity is to be started without an alert, which its user is to see: phones of "
+        + "this relay do not start it"
     case .activityDateInMilliseconds:
       "timestamp, stale-date or dismissal-date is in milliseconds: seconds are wanted"
     case .activityOfAnotherType:

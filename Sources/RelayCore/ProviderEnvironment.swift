@@ -38,6 +38,12 @@ extension DeviceToken {
     return ProviderEnvironment.allCases.first { $0.tag == tag }
   }
 
+  /// Whether it is one for a provider that asks this service; nil asks both.
+  package func isThere(for environment: ProviderEnvironment?) -> Bool {
+    guard let environment, let own = self.environment else { return true }
+    return environment == own
+  }
+
   /// A minted token: three random words, of which the first loses half to the environment's tag,
   /// then the device's routing key.
   package init(

@@ -118,7 +118,10 @@ package struct ProviderRequestHead: Sendable {
     case .apnsExpiration: expiration = wholeNumber(value).map { .given($0) } ?? .bad
     case .apnsPriority: priority = Priority(wireValue: value).map { .given($0) } ?? .bad
     case .apnsTopic:
-      if recentTopic?.equals(value) != true, let new = Topic(value) { recentTopic = new }
+      // A part of a topic names a registration; no provider pushes to it.
+      if recentTopic?.equals(value) != true, let new = Topic(value), new.whole == new {
+        recentTopic = new
+      }
       topic = recentTopic?.equals(value) == true ? .given(recentTopic!) : .bad
     case .apnsCollapseID:
       collapseID = value.count <= Limits.collapseIDBytes ? .given(value.array) : .bad
@@ -188,7 +191,7 @@ package struct ProviderRequestHead: Sendable {
       throw .badRequestPayload
     }
     guard case .token(let parsed) = path, let token = parsed else { throw .badDeviceToken }
-    if let environment, let own = token.environment, own != environment { throw .badDeviceToken }
+    guard token.isThere(for: environment) else { throw .badDeviceToken }
     var chosenPriority = Priority.immediate
     if case .given(let given) = priority { chosenPriority = given }
     let classification = Classification(

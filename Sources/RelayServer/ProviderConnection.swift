@@ -379,12 +379,12 @@ extension ProviderConnection {
       loop.makeFutureWithTask { question.isCancelled ? nil : await find(id) }
         .whenSuccess { bound.value.answer(stream, .life($0)) }
     case .feedback(let position):
-      let storage = runner.settings.storage
+      let (storage, service) = (runner.settings.storage, lastHead.environment)
       let limit = Self.feedbackPageCount
       loop.makeFutureWithTask {
         try await storage.feedback(since: position, limit: limit + 1) { !question.isCancelled }
       }.whenComplete { result in
-        bound.value.answer(stream, .feedback(result, since: position))
+        bound.value.answer(stream, .feedback(result, since: position, of: service))
       }
     }
   }
@@ -409,9 +409,10 @@ extension ProviderConnection {
           on: handler)
       }
       respond(stream, 200, life, on: handler)
-    case .feedback(.success(let items), let position):
+    case .feedback(.success(let items), let position, let service):
       let page = items.prefix(Self.feedbackPageCount)
-      let tokens = page.filter { covers($0.topic.description) }.map {
+      let own = page.filter { $0.token.isThere(for: service) && covers($0.topic.description) }
+      let tokens = own.map {
         FeedbackPage.Token(
           token: $0.token.hexadecimal, topic: $0.topic.whole.description,
           timestamp: $0.at.milliseconds)
@@ -419,7 +420,7 @@ extension ProviderConnection {
       let body = FeedbackPage(
         tokens: tokens, cursor: page.last?.position ?? position, hasMore: items.count > page.count)
       respond(stream, 200, body, on: handler)
-    case .feedback(.failure, _): respond(stream, .rejected(.serviceUnavailable), on: handler)
+    case .feedback(.failure, _, _): respond(stream, .rejected(.serviceUnavailable), on: handler)
     }
   }
 
@@ -438,7 +439,7 @@ extension ProviderConnection {
 
 enum QueryAnswer {
   case life(Relay.Life?)
-  case feedback(Result<[FeedbackItem], any Error>, since: Int64)
+  case feedback(Result<[FeedbackItem], any Error>, since: Int64, of: ProviderEnvironment?)
 }
 
 /// The JSON of `GET /v1/feedback`.

@@ -46,6 +46,15 @@ extension Relay {
 
     package init() {}
 
+    /// Returns what of a push is not as it is wanted; nil when all is.
+    package func contradiction(in life: Life) -> String? {
+      if let kind, kind != life.kind { return "it is \(life.kind), not \(kind)" }
+      let own = life.topic.description
+      if let topic, topic != own { return "its topic is \(own), not \(topic)" }
+      if let device, device != life.device { return "it went to \(life.device), not \(device)" }
+      return nil
+    }
+
     func matches(_ head: DeliveryEvent) -> Bool {
       guard case .received(let kind, _, let device, let topic) = head.step else { return false }
       return (self.device ?? device) == device && (self.kind ?? kind) == kind

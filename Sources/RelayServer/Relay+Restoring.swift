@@ -148,12 +148,15 @@ extension Relay {
   }
 
   /// Copies the public halves of all provider keys, so that the journal alone is a whole backup.
-  func copy(_ keys: ProviderKeys, to journal: (any DurableJournal)?) async {
-    guard let journal else { return }
+  func copy(_ keys: ProviderKeys, to journal: (any DurableJournal)?) async -> Bool {
+    guard let journal else { return true }
     do {
       try await journal.replaceProviderKeys(keys.stored)
+      return true
     } catch {
-      logger.warning("provider keys not copied to the journal", metadata: ["problem": "\(error)"])
+      logger.warning(
+        "provider keys not copied to the journal: tried again", metadata: ["problem": "\(error)"])
+      return false
     }
   }
 

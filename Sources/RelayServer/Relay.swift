@@ -289,14 +289,16 @@ package final class Relay: Service {
     var known: ProviderKeys?
     var problem: CredentialFileError?
     var keys = first
+    // The nodes of a cluster agreed on these at the start.
+    var isCopied = journal is ClusterJournal
     // At least once, so that a relay that ends at once has the keys in its backup.
     repeat {
       if known?.areSame(as: keys) != true || keys.notices != known?.notices {
         tell(keys, since: known ?? ProviderKeys())
-        // The nodes of a cluster agreed on these at the start.
-        if known != nil || !(journal is ClusterJournal) { await copy(keys, to: journal) }
+        if known != nil { isCopied = false }
         known = keys
       }
+      if !isCopied { isCopied = await copy(keys, to: journal) }
       try? await Task.sleep(for: .seconds(1))
       do throws(CredentialFileError) {
         keys = try keyDirectory.load(after: keys)

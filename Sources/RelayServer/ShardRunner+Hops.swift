@@ -243,13 +243,19 @@ extension ShardRunner {
   func hopsReturned() {
     guard let hops else { return }
     endStreams(of: Set(hops.owners.indices.filter { ![0, node].contains(hops.owners[$0]) }))
-    for (number, loopCount) in hops.loopCounts where number != node {
+    greet(hops.loopCounts)
+    finishBatch()
+  }
+
+  /// Sends an empty message to each loop of these nodes, by whose number they notice what they have
+  /// missed: one that stood still does not know that its phones' streams were given up here.
+  private func greet(_ nodes: [UInt16: UInt16]) {
+    guard let port = hops?.port else { return }
+    for (number, loopCount) in nodes where number != node {
       for loop in 0..<loopCount {
-        let (port, now) = (hops.port, RelayClock.wall)
-        _ = port.send(port.writer, to: number, loop: loop, from: index, at: now)
+        _ = port.send(port.writer, to: number, loop: loop, from: index, at: RelayClock.wall)
       }
     }
-    finishBatch()
   }
 
   private func receive(_ item: HopItem, from head: HopHead) {
@@ -301,6 +307,7 @@ extension ShardRunner {
     hops?.routes = routes
     hops?.lost = lost
     hops?.loopCounts = loopCounts
+    greet(loopCounts.filter { before.loopCounts[$0.key] == nil })
     let gone = before.loopCounts.keys.filter { loopCounts[$0] == nil }
     if !gone.isEmpty {
       hops?.lastHeads = before.lastHeads.filter { !gone.contains($0.key.node) }

@@ -127,11 +127,23 @@ struct FaultCommand: AsyncParsableCommand {
     }.joined(separator: " ")
   }
 
+  private static func whom(_ match: FaultStatus.Match) -> String {
+    let parts = [match.topic, match.device, match.token, match.kind].compactMap(\.self)
+    return parts.isEmpty ? "" : "of " + parts.joined(separator: " ")
+  }
+
+  private static func often(_ fault: FaultStatus) -> String {
+    var parts = fault.skip > 0 ? ["after \(fault.skip)"] : []
+    if let times = fault.times { parts.append(times == 1 ? "1 time" : "\(times) times") }
+    if fault.probability < 1 { parts.append("chance \(fault.probability)") }
+    return parts.joined(separator: " ")
+  }
+
   private static func show(_ faults: [FaultStatus]) {
     Console.say(
       table: faults.map { fault in
         [
-          fault.name, fault.at, text(fault.do),
+          fault.name, fault.at, text(fault.do), whom(fault.match), often(fault),
           fault.rate.map { "over \($0.over) per \($0.per)" } ?? "",
           "seen \(fault.seen)", "hit \(fault.hit)",
           fault.until.map { "until \(Instant(milliseconds: $0).iso8601)" } ?? "",

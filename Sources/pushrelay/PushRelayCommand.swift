@@ -80,7 +80,8 @@ enum UnknownCommand {
     var (command, names) = (root, [String]())
     for argument in arguments {
       let known = command.configuration.subcommands
-      guard !known.isEmpty, !argument.hasPrefix("-"), argument != "help" else { return nil }
+      guard !known.isEmpty, !argument.hasPrefix("-") else { return nil }
+      if argument == "help" { continue }
       names.append(argument)
       if let next = known.first(where: { name(of: $0) == argument }) {
         command = next

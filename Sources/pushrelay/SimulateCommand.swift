@@ -68,7 +68,8 @@ struct SimulateCommand: AsyncParsableCommand {
     }
     if !json {
       let files = scenarios.count == 1 ? "1 scenario" : "\(scenarios.count) scenarios"
-      Console.say("\(files), \(checked) expectations, \(failed) failed")
+      let expectations = checked == 1 ? "1 expectation" : "\(checked) expectations"
+      Console.say("\(files), \(expectations), \(failed) failed")
     }
     if let junit { try report.write(to: junit) }
     guard failed == 0 else { throw ExitCode(1) }

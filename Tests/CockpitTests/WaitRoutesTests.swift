@@ -25,6 +25,8 @@ import Testing
     #expect(least.timeout == .seconds(10) && least.within == nil && !least.advances)
   }
 
+  private static let some = "4deb1c52-0d6e-8b34-8000-00000000002a"
+
   private static let refused: [(body: String, field: String?)] = [
     ("", "expect"), ("{}", "expect"), ("[", nil), (#"{"expect":3}"#, "expect"),
     (#"{"expect":{}}"#, "expect.what"), (#"{"expect":{"what":"lost"}}"#, "expect.what"),
@@ -36,6 +38,11 @@ import Testing
     (#"{"expect":{"what":"connected"}}"#, "expect.device"),
     (#"{"expect":{"what":"sent","count":0}}"#, "expect.count"),
     (#"{"expect":{"what":"sent","count":1.5}}"#, "expect.count"),
+    (#"{"expect":{"what":"connected","device":"\#(some)","count":2}}"#, "expect.count"),
+    (#"{"expect":{"what":"connected","device":"\#(some)","kind":"silent"}}"#, "expect.kind"),
+    (#"{"expect":{"what":"connected","device":"\#(some)","topic":"a.b"}}"#, "expect.topic"),
+    (#"{"expect":{"what":"registered","device":"\#(some)","push":"\#(some)"}}"#, "expect.push"),
+    (#"{"expect":{"what":"refused","kind":"silent"}}"#, "expect.kind"),
     (#"{"expect":{"what":"sent","when":1}}"#, "expect.when"),
     (#"{"expect":{"what":"sent"},"within":"soon"}"#, "within"),
     (#"{"expect":{"what":"sent"},"advance":true}"#, "within"),
@@ -163,6 +170,31 @@ import Testing
         let never = try await outcome(wish + #","never":true"#, ask)
         #expect(never == (isSo ? "Happened" : "met"), "never \(what)")
       }
+    }
+  }
+
+  /// The push may be another than it is wanted.
+  @Test func whatNarrowsAWaitNarrowsThatForAPushToo() async throws {
+    try await AdminScene.run { ask in
+      let phone = try await ask.relay.phone(topic: "com.example.app")
+      let push = try await ask.relay.pushSilently(to: phone)
+      try await ask.relay.wait(for: .delivered, of: push)
+      let table = [
+        (#""kind":"silent""#, true), (#""kind":"visible""#, false),
+        (#""topic":"com.example.app""#, true), (#""topic":"com.example.other""#, false),
+        (#""device":"\#(phone.id)""#, true), (#""device":"\#(Self.some)""#, false),
+      ]
+      for (narrowing, isSo) in table {
+        let wish = #""what":"delivered","push":"\#(push.id)",\#(narrowing)"#
+        #expect(try await outcome(wish, ask) == (isSo ? "met" : "NeverAgain"), "\(narrowing)")
+        let never = try await outcome(wish + #","never":true"#, ask)
+        #expect(never == (isSo ? "Happened" : "met"), "never \(narrowing)")
+      }
+      // What its request was like nobody knows any more.
+      _ = await ask.relay.relay.forgetRequests(RequestMatch())
+      let wish = #""what":"delivered","push":"\#(push.id)","match":{"payload":{"aps.badge":3}}"#
+      #expect(try await outcome(wish, ask) == "NotYet")
+      #expect(try await outcome(wish + #","never":true"#, ask) == "NotKept")
     }
   }
 

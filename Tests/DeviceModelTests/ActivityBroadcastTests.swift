@@ -16,7 +16,7 @@ import Testing
   private func start(_ id: UInt64, on channel: String?) -> ActivityPush {
     var push = ActivityPush(id: PushID(id), app: mail, to: .start("Match"), .start)
     (push.type, push.timestamp, push.channel) = ("Match", 1, channel)
-    (push.attributes, push.content) = (object, Array("0:0".utf8))
+    (push.attributes, push.content, push.alert) = (object, Array("0:0".utf8), "Go")
     return push
   }
 

@@ -21,6 +21,7 @@ import Testing
     var push = ActivityPush(id: PushID(id), app: app, to: .start("Order"), .start)
     (push.type, push.timestamp) = ("Order", seconds)
     (push.attributes, push.content) = (object, Array(#"{"s":"ordered"}"#.utf8))
+    push.alert = "Ordered"
     return push
   }
 
@@ -112,7 +113,7 @@ import Testing
   }
 
   @Test func whatIsWrongWithAPushIsSaid() {
-    var lacking = (1...7).map { start(UInt64($0 == 7 ? 11 : $0)) }
+    var lacking = (1...9).map { start(UInt64($0 > 6 ? $0 + 4 : $0)) }
     lacking[0].deed = nil
     lacking[1].timestamp = nil
     lacking[2].type = nil
@@ -120,9 +121,12 @@ import Testing
     lacking[4].content = nil
     lacking[5].type = "Match"
     lacking[6].type = "Ride"
+    lacking[7].alert = nil
+    lacking[8].otherType = "alert"
     let refusals: [ActivityRefusal] = [
       .lacks("event"), .lacks("timestamp"), .lacks("attributes-type"), .lacks("attributes"),
-      .lacks("content-state"), .unknownType("Match"), .wrongToken,
+      .lacks("content-state"), .unknownType("Match"), .wrongToken, .lacks("alert"),
+      .otherType("alert"),
     ]
     var bench = bench(types: ["Order", "Ride"])
     for (push, refusal) in zip(lacking, refusals) {
@@ -460,7 +464,7 @@ import Testing
     let all: [ActivityRefusal] = [
       .startBudget(until: .endOfCalendar), .updateBudget(until: .endOfCalendar), .tooMany(5), .off,
       .offForAll, .lacks("attributes-type"), .wrongToken, .unknownType(type), .unknownActivity,
-      .hasEnded, .outdated, .replaced(by: PushID(.max)),
+      .hasEnded, .outdated, .replaced(by: PushID(.max)), .otherType("fileprovider"),
     ]
     let texts = all.map { refusal in
       refusal.words(app, time: \.iso8601) { "\($0.number)" }

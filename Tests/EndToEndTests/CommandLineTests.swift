@@ -192,6 +192,7 @@ import Testing
       (["clock", "advance", "-5m"], "'-5m' is not a length of time such as 90s or 1h30m"),
       (["serv"], "there is no command 'serv'; did you mean 'serve'?"),
       (["clock", "advnace", "1h"], "'clock advnace'; did you mean 'clock advance'?"),
+      (["help", "serv"], "there is no command 'serv'; did you mean 'serve'?"),
       (["frobnicate"], "there is no command 'frobnicate'; 'pushrelay --help' lists them"),
     ]
     for (arguments, says) in slips {

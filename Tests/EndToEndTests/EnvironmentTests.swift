@@ -61,6 +61,44 @@ import Testing
           answers
             == (name == "sandbox"
               ? ["410 Unregistered", "400 BadDeviceToken"] : ["400 BadDeviceToken", "200 "]))
+        let feedback = try await relay.curl(
+          base + "/v1/feedback", ["-H", "authorization: bearer \(jwt)"])
+        #expect(feedback.body.contains(old) == (name == "sandbox"), "\(feedback)")
+      }
+    }
+  }
+
+  /// Over the binary API a certificate for one service is for its tokens alone.
+  @Test func aCertificateForOneServiceIsForItsTokens() async throws {
+    let setup = RelaySetup(arguments: ["--legacy", "127.0.0.1:0", "--feedback", "127.0.0.1:0"])
+    try await RelayProcess.run(setup) { relay in
+      let phone = try await Phone(on: relay)
+      let tokens = [
+        "sandbox": try await Self.token("sandbox", phone, topic: Phone.topic),
+        "production": try await Self.token("production", phone, topic: Phone.topic),
+      ]
+      for own in ["production", "sandbox"] {
+        let path = "\(relay.state)/\(own).pem"
+        _ = try await relay.command(
+          "certs", "client",
+          options: ["--topic", Phone.topic, "--environment", own, "--out", path]
+        ).checked("pushrelay certs client")
+        let key = "\(relay.state)/\(own).key"
+        func client(_ arguments: String...) async throws -> String {
+          try await Program.run(
+            "python3",
+            [Program.client("binary.py")] + arguments
+              + ["--tls", relay.certificateAuthority, path, key]
+          ).checked("binary.py")
+        }
+        for (service, token) in tokens {
+          // The sandbox's is gone: the app is a build for production now.
+          let isGood = service == own && own == "production"
+          let said = try await client("push", relay.legacy, "1", token)
+          #expect(said == (isGood ? "closed\n" : "error 8 1000\nclosed\n"), "\(own) \(service)")
+        }
+        let listed = try await client("feedback", relay.feedback)
+        #expect(listed.contains(tokens["sandbox"] ?? "-") == (own == "sandbox"), "\(listed)")
       }
     }
   }

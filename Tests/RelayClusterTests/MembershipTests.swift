@@ -293,6 +293,25 @@ import Testing
     #expect(scene.view(of: 2, stripes: 6).step == .offer(3, to: 1))
   }
 
+  /// Its first key says that it is there, the next that it has looked.
+  @Test func aNodeThatHasNotLookedIsGivenNothing() {
+    var scene = Scene([[(0, .live), (1, .live)], []])
+    scene.reports[1].loopCount = 0
+    #expect(scene.view(of: 1, stripes: 2).step == nil)
+    scene.reports[1].loopCount = 1
+    #expect(scene.view(of: 1, stripes: 2).step == .offer(1, to: 2))
+  }
+
+  /// Two that end together: the one's taker is the other.
+  @Test func whatIsGivenToOneThatLeavesIsTakenByAnother() {
+    var scene = Scene([[], [(1, .live)], [(2, .live)]])
+    scene.reports[0].offers = [.init(stripe: 0, run: 3)]
+    (scene.reports[0].isDraining, scene.reports[2].isDraining) = (true, true)
+    let routes = (1...3).map { scene.view(of: $0, stripes: 3).routes[0] }
+    #expect(routes == [.moving, .moving, .moving], "pushes wait, they are not refused")
+    #expect(scene.view(of: 2, stripes: 3).step == .claim(0))
+  }
+
   @Test func aNodeThatDrainsGivesAllAwayAndTakesNone() {
     var scene = Scene([[(0, .live), (1, .live)], [(2, .live)], []])
     scene.reports[0].isDraining = true
@@ -315,9 +334,10 @@ import Testing
     #expect(scene.view(of: 2, stripes: 3).routes[0] == .moving)
     #expect(scene.view(of: 2, stripes: 3).step == .claim(0))
     #expect(scene.view(of: 1, stripes: 3).step == nil)
-    // Whom it was offered to is gone.
+    // Whom it was offered to is gone: another takes it.
     scene.reports[0].offers = [.init(stripe: 0, run: 77)]
-    #expect(scene.view(of: 2, stripes: 3).routes[0] == .nobody)
+    #expect(scene.view(of: 2, stripes: 3).routes[0] == .moving)
+    #expect(scene.view(of: 2, stripes: 3).step == .claim(0))
   }
 
   @Test func theLaterEpochCounts() {

@@ -1,6 +1,6 @@
 // What is looked at (which is the URL), the event stream, and what is drawn when.
 
-import { $, addChange, addLife, addStep, api, attempt, breathe, button, day, hms, entries, get, h, keep, keepFocus, known, moment, nameOf, number, pairs, whyOf, reconcile, request, s, set,
+import { $, STATES, addChange, addLife, addStep, api, attempt, breathe, button, day, hms, entries, get, h, keep, keepFocus, known, moment, nameOf, number, pairs, whyOf, reconcile, request, s, set,
 	shortId, shortTopic, some, toast, wordOf } from "./kit.js";
 import { bars, drawLanes, icon, legend } from "./lanes.js";
 import { TOOLS, exportRun, showTool, titleOf, toggleRecording } from "./drawer.js";
@@ -25,7 +25,9 @@ function readUrl() {
 		history.replaceState(null, "", "#" + hash);
 	}
 	for (const key of ["phone", "push", "tool", "zoom", "axis", ...FILTERS]) view[key] = hash.get(key) ?? "";
-	// What somebody has typed may be no moment.
+	// What somebody has typed may be no such thing.
+	if (!STATES[view.state]) view.state = "";
+	if (!/^(visible|silent)$/.test(view.kind)) view.kind = "";
 	for (const key of ["at", "span"]) view[key] = Number(/^\d{1,15}$/.exec(hash.get(key)));
 	$("span").value = view.span;
 	$("axis").value = view.axis;
@@ -118,7 +120,7 @@ const events = {
 		known.stats = [...known.stats.slice(-239), { ...counters, wall: Date.now() }];
 		showClock({ now: Math.max(counters.now, clock.now ?? 0) });
 		dirty("pill", "lanes");
-		redo(/charts/);
+		redo(/charts|faults|checkpoints/);
 		// What a phone is told elsewhere, no event tells.
 		if (view.phone) touched();
 	},

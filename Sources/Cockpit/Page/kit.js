@@ -204,14 +204,15 @@ export function addChange(data) {
 	return enter({ uniqueId: "", topic: "limits", kind: "silent", device: device ?? "", entries: [] }, "change", data);
 }
 function enter(life, mark, step) {
-	const entry = { t: step.time, mark, life, step, key: ++order };
-	sorted &&= entry.t >= (known.entries.at(-1)?.t ?? 0);
+	const entry = { t: step.time, mark, life, step, key: ++order, rank: parseInt(life.uniqueId.slice(-12), 16) };
+	sorted &&= entry.t > (known.entries.at(-1)?.t ?? 0);
 	known.entries.push(entry);
 	life.entries.push(entry);
 	if (known.entries.length > MOST_ENTRIES * 1.2) known.skipped += entries().splice(0, MOST_ENTRIES * .2).length;
 	return entry;
 }
-const byTime = (a, b) => a.t - b.t || a.key - b.key;
+// Of one moment by the numbers that the relay gave them; a change, which has none, goes last.
+const byTime = (a, b) => a.t - b.t || (a.rank || 1 / 0) - (b.rank || 1 / 0) || a.key - b.key;
 export function entries() {
 	if (!sorted) known.entries.sort(byTime);
 	sorted = true;

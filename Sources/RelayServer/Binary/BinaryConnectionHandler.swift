@@ -167,10 +167,10 @@ final class BinaryConnectionHandler: SocketHandler {
   private func opened() {
     guard case .opening = phase else { return }
     phase = .open
-    let entitlement = BinaryEntitlement(tls?.peer, runner)
+    let peer = BinaryPeer(tls?.peer, runner)
     switch role {
-    case .pushes(let pushes): pushes.opened(entitlement, on: self)
-    case .feedback(let pages): pages.opened(entitlement, on: self)
+    case .pushes(let pushes): pushes.opened(peer, on: self)
+    case .feedback(let pages): pages.opened(peer, on: self)
     }
   }
 

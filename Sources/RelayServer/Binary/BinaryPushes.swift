@@ -16,15 +16,14 @@ enum BinaryEntitlement {
   case everything
   case nothing(LastHead.ReadingError)
 
-  init(_ peer: TLSPeer?, _ runner: ShardRunner) {
+  fileprivate init(_ peer: TLSPeer?, of service: ProviderEnvironment?, _ runner: ShardRunner) {
     guard runner.settings.configuration.auth == .token else {
       self = .everything
       return
     }
     do throws(CredentialError) {
       let certificate = try ProviderCertificate.shown(
-        by: peer, environment: runner.settings.configuration.environment,
-        now: runner.clock.wall(runner.now).milliseconds)
+        by: peer, environment: service, now: runner.clock.wall(runner.now).milliseconds)
       guard let certificate else { throw .missing }
       guard let name = certificate.userID ?? certificate.impliedTopic else {
         self = .nothing(.request(.missingTopic))
@@ -43,6 +42,27 @@ enum BinaryEntitlement {
   }
 }
 
+/// A peer of the binary provider API, and which of Apple's services it asks: what the relay is, or
+/// the name in its handshake, or the only one that its certificate is for; nil asks both.
+struct BinaryPeer {
+  let entitlement: BinaryEntitlement
+  let service: ProviderEnvironment?
+
+  init(_ peer: TLSPeer?, _ runner: ShardRunner) {
+    let asked =
+      runner.settings.configuration.environment
+      ?? peer?.serverName.flatMap { ProviderEnvironment(host: $0.utf8) }
+    entitlement = BinaryEntitlement(peer, of: asked, runner)
+    guard asked == nil, case .topic(_, let credentials) = entitlement,
+      case .certificate(let certificate) = credentials.binding, certificate.environments.count == 1
+    else {
+      service = asked
+      return
+    }
+    service = certificate.environments.first
+  }
+}
+
 extension BinaryEntitlement {
   fileprivate func proof(_ keys: ProviderKeys) -> RequestSource.Proof {
     if case .topic(_, let credentials) = self { credentials.shown(by: keys) } else { .none }
@@ -54,6 +74,7 @@ extension BinaryEntitlement {
 final class BinaryPushes {
   private var conversation = BinaryConversation(at: RelayClock.steady)
   private var entitlement = BinaryEntitlement.everything
+  private var service: ProviderEnvironment?
   private var stream: Int32 = 0
   private var uniqueID = UniqueID(high: 0, low: 0)
   private var takenAt = RelayClock.steady
@@ -64,8 +85,8 @@ final class BinaryPushes {
 
   var wantsBytes: Bool { conversation.wantsBytes }
 
-  func opened(_ entitlement: BinaryEntitlement, on handler: BinaryConnectionHandler) {
-    self.entitlement = entitlement
+  func opened(_ peer: BinaryPeer, on handler: BinaryConnectionHandler) {
+    (entitlement, service) = (peer.entitlement, peer.service)
     conversation = BinaryConversation(at: RelayClock.steady)
   }
 
@@ -143,7 +164,8 @@ final class BinaryPushes {
       source
       ?? RequestSource(
         .binary, peer: handler.peerText, isEncrypted: !runner.settings.configuration.plaintext,
-        entitlement.proof(runner.verifier.keys), connection: handler.number?.value ?? 0)
+        entitlement.proof(runner.verifier.keys), service: service,
+        connection: handler.number?.value ?? 0)
     self.source = source
     count &+= 1
     row = runner.history.keep(
@@ -167,7 +189,7 @@ final class BinaryPushes {
     let runner = handler.runner
     let now = runner.now
     var head = ProviderRequestHead(request)
-    head.environment = runner.settings.configuration.environment
+    head.environment = service
     var warnings = CaseSet<PayloadWarning>()
     do throws(Rejection) {
       let notification = try head.notification(

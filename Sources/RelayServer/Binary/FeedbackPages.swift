@@ -18,22 +18,22 @@ final class FeedbackPages {
   /// When the current page was requested.
   private var pageSince = RelayClock.steady
 
-  func opened(_ entitlement: BinaryEntitlement, on handler: BinaryConnectionHandler) {
-    if case .nothing(let problem) = entitlement {
+  func opened(_ peer: BinaryPeer, on handler: BinaryConnectionHandler) {
+    if case .nothing(let problem) = peer.entitlement {
       let runner = handler.runner
       runner.history.refused(
         problem.rejection, runner.ids.makeUniqueID(), problem.cause, from: handler.peerText,
         at: runner.now)
       return handler.end(saying: [])
     }
-    let (storage, reader) = (handler.runner.settings.storage, entitlement.reader)
+    let (storage, reader) = (handler.runner.settings.storage, peer.reader)
     let bound = NIOLoopBound((pages: self, handler: handler), eventLoop: handler.runner.eventLoop)
     handler.runner.eventLoop.makeFutureWithTask {
       try await storage.feedbackCursor(of: reader)
     }.whenComplete { result in
       let (pages, handler) = bound.value
       switch result {
-      case .success(let position): pages.list(since: position, reader, entitlement, handler)
+      case .success(let position): pages.list(since: position, reader, peer, handler)
       case .failure(let error): pages.fail(error, handler)
       }
     }
@@ -47,27 +47,25 @@ final class FeedbackPages {
   }
 
   private func list(
-    since position: Int64, _ reader: String, _ entitlement: BinaryEntitlement,
-    _ handler: BinaryConnectionHandler
+    since position: Int64, _ reader: String, _ peer: BinaryPeer, _ handler: BinaryConnectionHandler
   ) {
     pageSince = RelayClock.steady
     let storage = handler.runner.settings.storage
     let question = question
     let bound = NIOLoopBound(
-      (pages: self, handler: handler, entitlement: entitlement),
-      eventLoop: handler.runner.eventLoop)
+      (pages: self, handler: handler, peer: peer), eventLoop: handler.runner.eventLoop)
     handler.runner.eventLoop.makeFutureWithTask {
       try await storage.feedback(since: position, limit: Self.pageCount) { !question.isCancelled }
     }.flatMap { items in
-      let (_, handler, entitlement) = bound.value
+      let (_, handler, peer) = bound.value
       var bytes: [UInt8] = []
-      for item in items where entitlement.covers(item.topic) { Self.append(item, to: &bytes) }
+      for item in items where peer.covers(item) { Self.append(item, to: &bytes) }
       return handler.write(bytes).map { items }
     }.whenComplete { result in
-      let (pages, handler, entitlement) = bound.value
+      let (pages, handler, peer) = bound.value
       switch result {
       case .success(let items) where items.count == Self.pageCount:
-        pages.list(since: items[items.count - 1].position, reader, entitlement, handler)
+        pages.list(since: items[items.count - 1].position, reader, peer, handler)
       case .success(let items): pages.finish(at: items.last?.position ?? position, reader, handler)
       case .failure(let error): pages.fail(error, handler)
       }
@@ -101,20 +99,29 @@ final class FeedbackPages {
   }
 }
 
-extension BinaryEntitlement {
-  /// Whose cursor it is. Of two certificates for one app each has read what its own topics are.
+extension BinaryPeer {
+  /// Whose cursor it is. Of two certificates for one app each has read what its own topics are, and
+  /// of the two services each what is its own.
   fileprivate var reader: String {
-    guard case .topic(let topic, let credentials) = self else { return "" }
-    guard case .certificate(let certificate) = credentials.binding, !certificate.topics.isEmpty
-    else { return topic.description }
-    return certificate.topics.map(\.name).sorted().joined(separator: " ")
+    let topics: [String] =
+      switch entitlement {
+      case .everything, .nothing: []
+      case .topic(let topic, let credentials):
+        if case .certificate(let shown) = credentials.binding, !shown.topics.isEmpty {
+          shown.topics.map(\.name).sorted()
+        } else {
+          [topic.description]
+        }
+      }
+    return (topics + [service?.rawValue].compactMap(\.self)).joined(separator: " ")
   }
 
-  fileprivate func covers(_ topic: Topic) -> Bool {
-    switch self {
-    case .everything: true
+  fileprivate func covers(_ item: FeedbackItem) -> Bool {
+    switch entitlement {
+    case .everything: item.token.isThere(for: service)
     case .nothing: false
-    case .topic(_, let credentials): credentials.covers(topic: topic.bytes.span)
+    case .topic(_, let credentials):
+      item.token.isThere(for: service) && credentials.covers(topic: item.topic.bytes.span)
     }
   }
 }
