@@ -84,7 +84,7 @@ import Testing
           options: ["--topic", Phone.topic, "--environment", own, "--out", path]
         ).checked("pushrelay certs client")
         let key = "\(relay.state)/\(own).key"
-        func client(_ arguments: String...) async throws -> String {
+        func client(_ arguments: [String]) async throws -> String {
           try await Program.run(
             "python3",
             [Program.client("binary.py")] + arguments
@@ -94,10 +94,11 @@ import Testing
         for (service, token) in tokens {
           // The sandbox's is gone: the app is a build for production now.
           let isGood = service == own && own == "production"
-          let said = try await client("push", relay.legacy, "1", token)
+          let bad = isGood ? [] : [token, "0"]
+          let said = try await client(["push", relay.legacy, "1", token] + bad)
           #expect(said == (isGood ? "closed\n" : "error 8 1000\nclosed\n"), "\(own) \(service)")
         }
-        let listed = try await client("feedback", relay.feedback)
+        let listed = try await client(["feedback", relay.feedback])
         #expect(listed.contains(tokens["sandbox"] ?? "-") == (own == "sandbox"), "\(listed)")
       }
     }
