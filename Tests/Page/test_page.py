@@ -647,7 +647,7 @@ class PageTests(unittest.TestCase):
 
     def test_a_mistyped_address_is_live(self):
         page = self.open()
-        for typed in ("at=abc", "at=99999999999999999", "at=-5"):
+        for typed in ("at=abc", "at=99999999999999999", "at=-5", "state=held", "kind=loud"):
             page.goto("about:blank")
             page.goto(f"{self.origin}/#token={self.token}&{typed}")
             expect(page.locator("#pill")).to_have_text("live")
@@ -1119,6 +1119,16 @@ class PageTests(unittest.TestCase):
         self.assertEqual(found["marks"], ["stored", "sent", "stored", "sent"])
         self.assertEqual(found["states"], ["delivered", "delivered"])
 
+    def test_what_happens_in_one_moment_goes_by_the_relays_numbers(self):
+        page = self.open()
+        found = page.evaluate("""async () => {
+          const { addLife, entries } = await import("/kit.js");
+          const life = (number) => ({ uniqueId: "4deb1c52-0d6e-8b34-8000-00000000000" + number, id: "", topic: "a.b", kind: "visible", device: "d", token: "" });
+          for (const number of ["b", 9, "a"]) addLife({ ...life(number), steps: [{ step: "sent", time: 9e12, text: "sent", via: "direct" }] });
+          return entries().slice(-3).map(({ life }) => life.uniqueId.at(-1));
+        }""")
+        self.assertEqual(found, ["9", "a", "b"])
+
     def test_what_is_not_here_is_not_said_to_be_nothing(self):
         page = self.open()
         for known_from, text in ((0, "Nothing had happened yet."), (10**13, "What was then is not here")):
@@ -1206,6 +1216,9 @@ class PageTests(unittest.TestCase):
         page.fill("#x-skip", "2")
         page.get_by_role("button", name="Add", exact=True).click()
         expect(page.locator("#drawer li", has_text="slow-line")).to_contain_text("after 2, 25 %")
+        # Another person deletes one.
+        del faults["410-once"]
+        expect(page.locator("#drawer li", has_text="410-once")).to_have_count(0)
         page.get_by_role("button", name="Delete slow-line").click()
         expect(page.locator("#drawer li", has_text="slow-line")).to_have_count(0)
         expect(page.locator("#drawer :focus")).to_be_attached()

@@ -1,6 +1,6 @@
 // The drawer's tools, and the export of a run.
 
-import { $, api, attempt, button, capital, keepFocus, hms, joined, moment, day, download, get, h, known, now, number, pairs, whyOf, request, s, set, some, toast, wordOf } from "./kit.js";
+import { $, api, attempt, button, capital, keepFocus, hms, joined, moment, day, download, get, h, known, number, pairs, whyOf, request, s, set, some, toast, wordOf } from "./kit.js";
 import { drawLanes } from "./lanes.js";
 import { HEADERS, PAYLOADS } from "./push.js";
 import { page, view } from "./cockpit.js";
@@ -138,7 +138,7 @@ function faults(body) {
 function aboutFault({ at, do: does, match: { topic }, skip, times, probability, until }) {
 	const what = pairs(does).flat().filter((word) => word !== true).join(" ");
 	return joined(`at ${at}: ${what}${topic ? ` of ${topic}` : ""}`, skip && `after ${number(skip)}`, times && some(times, "time"),
-		probability < 1 && `${number(probability * 100)} %`, until && `${until < now() ? "over since" : "until"} ${moment(until)}`);
+		probability < 1 && `${number(probability * 100)} %`, until && `${until < page.now() ? "over since" : "until"} ${moment(until)}`);
 }
 
 function checkpoints(body) {
