@@ -135,7 +135,7 @@ struct PushRoutes {
       }
       throw Refusal.body("say with topic which app is meant: \(known)", field: "topic")
     }
-    return (app.token.hexadecimal, app.topic.description)
+    return (app.token.hexadecimal, app.topic.whole.description)
   }
 }
 

@@ -241,7 +241,12 @@ struct WaitRoutes {
       if finding.lives.isEmpty { finding.nearest = requests.value.first }
       // Its request stays as it was sent.
       finding.isHopeless = wish.push != nil && finding.isKnown && finding.lives.isEmpty
-      finding.isForgotten = finding.isHopeless && requests.value.isEmpty
+      if finding.isHopeless {
+        var own = RequestMatch()
+        own.id = finding.uniqueID
+        finding.isForgotten = await relay.requests(own, limit: 1).value.isEmpty
+        if finding.isForgotten { finding.nearest = nil }
+      }
     }
     let lives = finding.lives.compactMap { NotificationLife($0.steps) }
     let events = lives.flatMap { $0.steps.filter(wish.matches) }.sorted { $0.time < $1.time }
@@ -285,7 +290,7 @@ struct WaitRoutes {
   private func match(_ wish: WaitWish) async throws -> RequestMatch? {
     guard var match = wish.match else { return nil }
     match.id = wish.push
-    match.topic = match.topic ?? wish.filter.topic
+    match.topic = match.topic ?? wish.filter.topic.map { Topic($0)?.whole.description ?? $0 }
     if match.tokens == nil, let device = wish.filter.device {
       // Unknown for a device whose node is away.
       match.tokens = try? await RequestRoutes.tokens(of: device, relay)

@@ -33,7 +33,9 @@ package actor ClusterDirector {
   private let delegate: any ClusterDelegate
   private let onNotice: @Sendable (ClusterJournal.Notice) -> Void
   private var membership: Membership
+  /// Without loops until all that is shared was read once: then it is given stripes and takes some.
   private var report: NodeReport
+  private let loopCount: UInt16
   /// The process ends: it drains to the last.
   private var isEnding = false
   /// Why this node has to end, once it does: what the cluster writes is not for it.
@@ -79,7 +81,8 @@ package actor ClusterDirector {
     membership = Membership(length: journal.configuration.lease)
     lastLease = journal.port.lease.number
     identity = journal.identity
-    report = NodeReport(number: journal.port.number, loopCount: UInt16(clamping: loopCount))
+    self.loopCount = UInt16(clamping: loopCount)
+    report = NodeReport(number: journal.port.number, loopCount: 0)
     let (stream, wake) = AsyncStream.makeStream(
       of: Void.self, bufferingPolicy: .bufferingNewest(1))
     ticks = (stream, wake)
@@ -126,7 +129,7 @@ package actor ClusterDirector {
   package func settle(within length: Duration) async {
     let deadline = ContinuousClock.now + length
     while ContinuousClock.now < deadline, !Task.isCancelled {
-      if isFollowed, view.isComplete, await others({ $0.isKnown }) { return }
+      if report.loopCount > 0, isFollowed, view.isComplete, await others({ $0.isKnown }) { return }
       try? await Task.sleep(for: .milliseconds(10))
     }
   }
@@ -250,10 +253,10 @@ package actor ClusterDirector {
     await follow()
     await noticeLosses()
     journal.port.looked(after: lease)
-    // Before, others give this node nothing.
-    if look.isWhole { await journal.tell(report) }
-    guard await journal.isLeaseHeld, moving == nil, !Task.isCancelled, strangeness == nil,
-      let step = view.step
+    if look.isWhole { report.loopCount = loopCount }
+    await journal.tell(report)
+    guard await journal.isLeaseHeld, report.loopCount > 0, moving == nil, !Task.isCancelled,
+      strangeness == nil, let step = view.step
     else { return }
     move {
       switch step {
@@ -433,19 +436,6 @@ package actor ClusterDirector {
 }
 
 extension ClusterDirector {
-  /// Stripe moves since the start.
-  package struct Moves: Hashable, Sendable {
-    /// From another node.
-    package var received = 0
-    /// Free before.
-    package var taken = 0
-    package var given = 0
-    /// To another node.
-    package var lost = 0
-    /// Not readable.
-    package var unread = 0
-  }
-
   package struct NodeStatus: Sendable {
     package var name: String
     package var report: NodeReport

@@ -138,11 +138,12 @@ struct ProviderConnection {
     var warnings = CaseSet<PayloadWarning>()
     var result: Result<Notification, Rejection>?
     var query: ProviderQuery?
+    var service: ProviderEnvironment?
     var traceParent: TraceParent?
     var cause = RefusedRequest.Cause.asTheReason
     open.remove(stream) { request in
       var row: UInt64?
-      query = request.head.query
+      (query, service) = (request.head.query, request.head.environment)
       if query == nil {
         do throws(Rejection) {
           let notification = try request.finish(
@@ -166,7 +167,7 @@ struct ProviderConnection {
           &request.head, uniqueID, .complete, row ?? 0, since: handler.runner.clock.batchTime),
         stream)
     }
-    if let query { return ask(query, stream, on: handler) }
+    if let query { return ask(query, of: service, stream, on: handler) }
     switch result {
     case .success(let notification):
       if !warnings.isEmpty || traceParent != nil {
@@ -366,7 +367,12 @@ extension ProviderConnection {
   static let feedbackPageCount = 1000
 
   /// Looks for the answer and passes it to the handler's `answer`.
-  mutating func ask(_ query: ProviderQuery, _ stream: StreamID, on handler: ConnectionHandler) {
+  ///
+  /// - Parameter service: the one that is asked; nil is both.
+  mutating func ask(
+    _ query: ProviderQuery, of service: ProviderEnvironment?, _ stream: StreamID,
+    on handler: ConnectionHandler
+  ) {
     guard let question = questions.begin(stream) else {
       return respond(stream, .rejected(.serviceUnavailable), on: handler)
     }
@@ -379,7 +385,7 @@ extension ProviderConnection {
       loop.makeFutureWithTask { question.isCancelled ? nil : await find(id) }
         .whenSuccess { bound.value.answer(stream, .life($0)) }
     case .feedback(let position):
-      let (storage, service) = (runner.settings.storage, lastHead.environment)
+      let storage = runner.settings.storage
       let limit = Self.feedbackPageCount
       loop.makeFutureWithTask {
         try await storage.feedback(since: position, limit: limit + 1) { !question.isCancelled }

@@ -49,8 +49,8 @@ extension Relay {
     /// Returns what of a push is not as it is wanted; nil when all is.
     package func contradiction(in life: Life) -> String? {
       if let kind, kind != life.kind { return "it is \(life.kind), not \(kind)" }
-      let own = life.topic.description
-      if let topic, topic != own { return "its topic is \(own), not \(topic)" }
+      let (own, whole) = (life.topic.description, life.topic.whole.description)
+      if let topic, topic != own, topic != whole { return "its topic is \(own), not \(topic)" }
       if let device, device != life.device { return "it went to \(life.device), not \(device)" }
       return nil
     }

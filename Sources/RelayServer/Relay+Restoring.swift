@@ -148,15 +148,14 @@ extension Relay {
   }
 
   /// Copies the public halves of all provider keys, so that the journal alone is a whole backup.
-  func copy(_ keys: ProviderKeys, to journal: (any DurableJournal)?) async -> Bool {
-    guard let journal else { return true }
+  /// - Returns: the problem, if there is one.
+  func copy(_ keys: ProviderKeys, to journal: (any DurableJournal)?) async -> String? {
+    guard let journal else { return nil }
     do {
       try await journal.replaceProviderKeys(keys.stored)
-      return true
+      return nil
     } catch {
-      logger.warning(
-        "provider keys not copied to the journal: tried again", metadata: ["problem": "\(error)"])
-      return false
+      return "\(error)"
     }
   }
 

@@ -291,6 +291,7 @@ package final class Relay: Service {
     var keys = first
     // The nodes of a cluster agreed on these at the start.
     var isCopied = journal is ClusterJournal
+    var uncopied: String?
     // At least once, so that a relay that ends at once has the keys in its backup.
     repeat {
       if known?.areSame(as: keys) != true || keys.notices != known?.notices {
@@ -298,7 +299,16 @@ package final class Relay: Service {
         if known != nil { isCopied = false }
         known = keys
       }
-      if !isCopied { isCopied = await copy(keys, to: journal) }
+      if !isCopied {
+        let before = uncopied
+        uncopied = await copy(keys, to: journal)
+        isCopied = uncopied == nil
+        if let uncopied, uncopied != before {
+          logger.warning(
+            "provider keys not copied to the journal: tried again",
+            metadata: ["problem": "\(uncopied)"])
+        }
+      }
       try? await Task.sleep(for: .seconds(1))
       do throws(CredentialFileError) {
         keys = try keyDirectory.load(after: keys)
@@ -352,7 +362,7 @@ package final class Relay: Service {
     }
     if keys.keys.isEmpty {
       logger.warning(
-        "no provider key: only clients with a certificate can push; add one with 'pushrelay key'",
+        "no provider key: nobody can push with a token; add one with 'pushrelay key'",
         metadata: ["directory": "\(keyDirectory.path)"])
     }
   }

@@ -191,7 +191,10 @@ import Testing
         #expect(never == (isSo ? "Happened" : "met"), "never \(narrowing)")
       }
       // What its request was like nobody knows any more.
-      _ = await ask.relay.relay.forgetRequests(RequestMatch())
+      var first = RequestMatch()
+      first.id = UniqueID(push.id)
+      _ = try await ask.relay.pushSilently(to: phone)
+      _ = await ask.relay.relay.forgetRequests(first)
       let wish = #""what":"delivered","push":"\#(push.id)","match":{"payload":{"aps.badge":3}}"#
       #expect(try await outcome(wish, ask) == "NotYet")
       #expect(try await outcome(wish + #","never":true"#, ask) == "NotKept")

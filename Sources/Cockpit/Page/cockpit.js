@@ -26,7 +26,7 @@ function readUrl() {
 	}
 	for (const key of ["phone", "push", "tool", "zoom", "axis", ...FILTERS]) view[key] = hash.get(key) ?? "";
 	// What somebody has typed may be no such thing.
-	if (!STATES[view.state]) view.state = "";
+	if (!Object.hasOwn(STATES, view.state)) view.state = "";
 	if (!/^(visible|silent)$/.test(view.kind)) view.kind = "";
 	for (const key of ["at", "span"]) view[key] = Number(/^\d{1,15}$/.exec(hash.get(key)));
 	$("span").value = view.span;
@@ -120,7 +120,8 @@ const events = {
 		known.stats = [...known.stats.slice(-239), { ...counters, wall: Date.now() }];
 		showClock({ now: Math.max(counters.now, clock.now ?? 0) });
 		dirty("pill", "lanes");
-		redo(/charts|faults|checkpoints/);
+		redo(/charts/);
+		later("shelf", () => redo(/faults|checkpoints/), 2000);
 		// What a phone is told elsewhere, no event tells.
 		if (view.phone) touched();
 	},

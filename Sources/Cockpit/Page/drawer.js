@@ -31,7 +31,8 @@ function shelf(body, kind, rowOf, ...maker) {
 			const { name } = item, path = `/v1/${kind}/${name}`;
 			return [h("b", name), rowOf(item, path), button("Delete", () => change("DELETE", path), name)];
 		});
-		keepFocus(body, () => set(box, list(rows, `No ${kind}.`)));
+		// What is pressed at this moment stays.
+		if (!box.matches(":active")) keepFocus(body, () => set(box, list(rows, `No ${kind}.`)));
 	};
 }
 function headersOf(text) {

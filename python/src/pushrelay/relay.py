@@ -405,7 +405,7 @@ class Relay:
             return self.call("POST", "/v1/wait", body)
         except RelayError as unmet:
             # Anything else is a mistake in the question, or a relay that is gone.
-            if unmet.reason in ("NotYet", "NeverAgain", "Happened"):
+            if unmet.reason in ("NotYet", "NeverAgain", "Happened", "NotKept"):
                 raise NotMet(str(unmet)) from None
             raise
 
