@@ -24,13 +24,13 @@ import Testing
     return phones
   }
 
-  /// 4000 alerts, eight at a time; what h2load says.
+  /// 2000 alerts, three at a time; what h2load says.
   private static func load(
     _ relay: ClusterRelay, _ tokens: [String], in folder: String
   ) async throws -> String {
     let file = folder + "/alert.json"
     try Push.alert.write(toFile: file, atomically: true, encoding: .utf8)
-    let arguments = ["-n", "4000", "-c", "2", "-m", "4", "-d", file]
+    let arguments = ["-n", "2000", "-c", "1", "-m", "3", "-d", file]
     return try await Program.run(
       "h2load",
       arguments + ["-H", "apns-topic: \(Phone.topic)", "-H", "apns-push-type: alert"]
@@ -205,7 +205,7 @@ import Testing
         return said
       }
       #expect(
-        load.contains(" 4000 2xx, 0 3xx, 0 4xx, 0 5xx"),
+        load.contains(" 2000 2xx, 0 3xx, 0 4xx, 0 5xx"),
         "\(load)\n\(logs.joined(separator: "\n"))")
       #expect(logs[0].contains("gave a stripe"), "\(logs[0])")
     }
