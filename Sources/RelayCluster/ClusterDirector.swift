@@ -63,7 +63,7 @@ package actor ClusterDirector {
   /// While a stripe is given away: to whom.
   private var giving: NodeReport.Offer?
   package private(set) var moves = Moves()
-  private let ticks: (stream: AsyncStream<Void>, wake: AsyncStream<Void>.Continuation)
+  private let ticks: (stream: AsyncStream<Void>, continuation: AsyncStream<Void>.Continuation)
   private var running: [Task<Void, Never>] = []
   private var lastLease: Int
 
@@ -83,15 +83,13 @@ package actor ClusterDirector {
     identity = journal.identity
     self.loopCount = UInt16(clamping: loopCount)
     report = NodeReport(number: journal.port.number, loopCount: 0)
-    let (stream, wake) = AsyncStream.makeStream(
-      of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    ticks = (stream, wake)
+    ticks = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
   }
 
   // MARK: Life
 
   package func begin() async {
-    let wake = ticks.wake
+    let wake = ticks.continuation
     journal.port.setHandlers(
       HopPort.Handlers(
         onHop: { [delegate] in delegate.receive($0, forLoop: $1) }, onLook: { wake.yield() },
@@ -121,7 +119,7 @@ package actor ClusterDirector {
   /// Publishes the node's addresses, for people.
   package func announce(provider: String, device: String, admin: String) {
     (report.provider, report.device, report.admin) = (provider, device, admin)
-    ticks.wake.yield()
+    ticks.continuation.yield()
   }
 
   /// Waits until each stripe has an owner, the loops know it, and the other nodes' loops know this
@@ -153,7 +151,7 @@ package actor ClusterDirector {
       return await delegate.answer(ByteReader(bytes, form: question.form))
     case .knows(let number):
       let (isKnown, isSentTo) = (followed.contains(number), routes.contains(.node(number)))
-      if !isKnown || isSentTo { ticks.wake.yield() }
+      if !isKnown || isSentTo { ticks.continuation.yield() }
       _ = await delegate.flush()
       writer.put(isKnown, isSentTo)
     case .place(let place): await delegate.adopt(SharedSettings(channels: [place]))
@@ -184,7 +182,7 @@ package actor ClusterDirector {
         continue
       }
       answers = 0
-      ticks.wake.yield()
+      ticks.continuation.yield()
       try? await Task.sleep(for: .milliseconds(10))
     }
   }
@@ -198,7 +196,7 @@ package actor ClusterDirector {
   package func end() async {
     journal.port.setHandlers(nil)
     journal.setLostHandler(nil)
-    ticks.wake.finish()
+    ticks.continuation.finish()
     for task in running { task.cancel() }
     for task in running { await task.value }
     journal.port.turn(at: nil)
@@ -293,7 +291,7 @@ package actor ClusterDirector {
       await before?.value
       await work()
       if lastMove == number { moving = nil }
-      ticks.wake.yield()
+      ticks.continuation.yield()
     }
   }
 
@@ -436,6 +434,19 @@ package actor ClusterDirector {
 }
 
 extension ClusterDirector {
+  /// Stripe moves since the start.
+  package struct Moves: Hashable, Sendable {
+    /// From another node.
+    package var received = 0
+    /// Free before.
+    package var taken = 0
+    package var given = 0
+    /// To another node.
+    package var lost = 0
+    /// Not readable.
+    package var unread = 0
+  }
+
   package struct NodeStatus: Sendable {
     package var name: String
     package var report: NodeReport
@@ -468,10 +479,9 @@ extension ClusterDirector {
   /// Takes a node that is gone off the list; false when it has come back.
   package func forget(_ node: Membership.Key) async -> Bool {
     guard await journal.bucket.remove(node) else { return false }
-    // The next look sees it. One in between would run beside another, which might have read the
-    // bucket before and would take the node for a new one.
+    // The next look sees it; one in between may have read the bucket before, with the node in it.
     for _ in 0..<200 where self.node(node.stamp.node) != nil {
-      ticks.wake.yield()
+      ticks.continuation.yield()
       try? await Task.sleep(for: .milliseconds(10))
     }
     return true

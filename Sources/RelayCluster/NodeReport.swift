@@ -64,18 +64,3 @@ extension NodeReport: Composite {
     of: unreadable, \.form, \.number, \.loopCount, \.isDraining, \.holdings, \.offers, \.unread,
     \.provider, \.device, \.admin)
 }
-
-extension ClusterDirector {
-  /// Stripe moves since the start.
-  package struct Moves: Hashable, Sendable {
-    /// From another node.
-    package var received = 0
-    /// Free before.
-    package var taken = 0
-    package var given = 0
-    /// To another node.
-    package var lost = 0
-    /// Not readable.
-    package var unread = 0
-  }
-}

@@ -2,6 +2,7 @@ import AdminAPI
 import HTTPTypes
 import Primitives
 import RelayCore
+import RelayTestKit
 import Testing
 
 @testable import Cockpit
@@ -17,6 +18,19 @@ import Testing
         let answer = try await ask(.post, "/v1/push", body)
         #expect(answer.status == status && answer.reason == reason, "\(to): \(answer.text)")
       }
+    }
+  }
+
+  /// A registration is chosen by its own name; a provider pushes to the topic.
+  @Test func aRegistrationOfAnActivityIsPushedToByTheWholeTopic() async throws {
+    try await AdminScene.run { ask in
+      let topic = "com.example.app.push-type.liveactivity.start.Order"
+      let phone = try await ask.relay.phone(topic: topic)
+      let body =
+        #"{"to":"\#(phone.id)","topic":"\#(topic)","headers":{"apns-push-type":"liveactivity"},"#
+        + #""payload":{"aps":{"event":"start","timestamp":1}}}"#
+      let answer = try await ask(.post, "/v1/push", body)
+      #expect(answer.status == 200 && answer.reason == nil, "\(answer.text)")
     }
   }
 
