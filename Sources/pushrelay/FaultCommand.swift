@@ -136,7 +136,7 @@ struct FaultCommand: AsyncParsableCommand {
     var parts = fault.skip > 0 ? ["after \(fault.skip)"] : []
     if let times = fault.times { parts.append(times == 1 ? "1 time" : "\(times) times") }
     if fault.probability < 1 { parts.append("chance \(fault.probability)") }
-    return parts.joined(separator: " ")
+    return parts.joined(separator: ", ")
   }
 
   private static func show(_ faults: [FaultStatus]) {
