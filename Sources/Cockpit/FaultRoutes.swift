@@ -105,7 +105,7 @@ enum FaultWish {
     var match = Fault.Match()
     let known: Set<String> = ["topic", "device", "token", "kind"]
     guard let wish = try members.object("match", known: known) else { return match }
-    match.topic = try wish.text("topic")
+    match.topic = try Refusal.topic(wish.text("topic"), "match.topic")
     match.device = try Refusal.device(wish.text("device"), "match.device")
     match.token = try Refusal.token(wish.text("token"), "match.token")
     match.kind = try Refusal.kind(wish.text("kind"), "match.kind")

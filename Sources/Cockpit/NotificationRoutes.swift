@@ -88,7 +88,7 @@ struct NotificationRoutes {
     var filter = Relay.LifeFilter()
     let limit = try request.limit()
     filter.device = try Refusal.device(request.parameter("device"))
-    filter.topic = request.parameter("topic")
+    filter.topic = try Refusal.topic(request.parameter("topic"))
     filter.kind = try Refusal.kind(request.parameter("kind"))
     filter.since = try request.parameter("since").map(epoch.moment)
     var missing = Missing()

@@ -72,6 +72,9 @@ struct PushRoutes {
       throw Refusal.body("to is a phone's name or id, or a device token", field: "to")
     }
     let (token, topic) = try await target(to, wish.topic)
+    // As what was sent is shown, and refusals are found.
+    var wish = wish
+    wish.topic = topic
     guard let uniqueID = await relay.makeUniqueID() else {
       throw Refusal.conflict("NotReady", "the relay is still starting; try again")
     }
@@ -143,7 +146,7 @@ struct PushRoutes {
 /// used byte by byte as written.
 struct PushWish {
   private(set) var to: String?
-  private(set) var topic: String?
+  fileprivate(set) var topic: String?
   var draft = PushDraft()
 
   init(to: String, topic: String?) { (self.to, self.topic) = (to, topic) }

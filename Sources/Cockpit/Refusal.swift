@@ -41,6 +41,26 @@ extension Refusal {
     try read(text, field, "is a device token in hexadecimal") { DeviceToken(hexadecimal: $0) }
   }
 
+  static func topic(_ text: String?, _ field: String = "topic") throws(Refusal) -> String? {
+    try read(text, field, "is a topic such as com.example.app") { Topic($0) == nil ? nil : $0 }
+  }
+
+  /// One with which a request may be refused.
+  static func reason(_ text: String?, _ field: String = "reason") throws(Refusal) -> String? {
+    try read(text, field, "is one that the relay refuses with, such as BadDeviceToken") { text in
+      let isKnown =
+        Rejection.allCases.contains { $0.reason == text }
+        || ChannelRefusal.allCases.contains { $0.row.reason == text }
+      return isKnown ? text : nil
+    }
+  }
+
+  static func status(_ text: String?, _ field: String = "status") throws(Refusal) -> Int? {
+    try read(text, field, "is an HTTP status such as 400") { text in
+      Int(text).flatMap { (100...599).contains($0) ? $0 : nil }
+    }
+  }
+
   static func kind(
     _ text: String?, _ field: String = "kind"
   ) throws(Refusal) -> NotificationClass? {

@@ -100,10 +100,8 @@ struct RequestRoutes {
     var match = RequestMatch()
     match.topic = request.parameter("topic")
     match.pushType = request.parameter("pushType")
-    match.reason = request.parameter("reason")
-    match.status = try Refusal.read(
-      request.parameter("status"), "status", "is an HTTP status such as 400"
-    ) { text in Int(text).flatMap { (100...599).contains($0) ? $0 : nil } }
+    match.reason = try Refusal.reason(request.parameter("reason"))
+    match.status = try Refusal.status(request.parameter("status"))
     match.payload = request.parameters("payload").map { PayloadCondition($0) }
     // Anywhere is where there is something.
     try Self.check(match.payload.filter { !$0.path.names.isEmpty }, relay, field: "payload")
@@ -239,7 +237,13 @@ struct CurlCommand {
         isArgument ? ["--data-raw", Self.quoted(request.body)] : ["--data-binary", "@-"]
     }
     let scheme = configuration.plaintext ? "http" : "https"
-    words.append(Self.quoted("\(scheme)://\(provider)\(request.path ?? "/")"))
+    var path = request.path ?? "/"
+    if !path.hasPrefix("/") {
+      // Behind the address it would become a part of that, and the token go elsewhere.
+      words += ["--request-target", Self.quoted(path)]
+      path = "/"
+    }
+    words.append(Self.quoted("\(scheme)://\(provider)\(path)"))
     return words.joined(separator: " ")
   }
 

@@ -53,7 +53,7 @@ package struct WaitWish {
     ) { UniqueID($0) }
     self.init(what: what, push: push)
     filter.device = try Refusal.device(inner.text("device"), "expect.device")
-    filter.topic = try inner.text("topic")
+    filter.topic = try Refusal.topic(inner.text("topic"), "expect.topic")
     filter.kind = try Refusal.kind(inner.text("kind"), "expect.kind")
     via = try inner.text("via")
     if via != nil { let _: Via = try Refusal.read(via, "expect.via", oneOf: \.name) }
@@ -64,6 +64,12 @@ package struct WaitWish {
     if what != .refused, match?.reason != nil || match?.status.map({ $0 != 200 }) == true {
       throw Refusal.body(
         "a push that is refused is never \(what.rawValue): wait for refused", field: "expect.match")
+    }
+    // A request may be refused for its type.
+    if what != .refused, let type = match?.pushType,
+      !PushType.allCases.contains(where: { $0.wireName == type })
+    {
+      throw Refusal.body("pushType is a push type such as alert", field: "expect.match.pushType")
     }
     guard match == nil || !what.isOfDevice else {
       throw Refusal.body("match goes with what happens to pushes", field: "expect.match")
@@ -116,11 +122,14 @@ package struct WaitWish {
   /// be conditions as of queries, too: `["aps.badge=3","aps.alert.title~hello"]`.
   private static func match(_ members: JSONMembers) throws -> RequestMatch {
     var match = RequestMatch()
-    match.topic = try members.text("topic")
+    match.topic = try Refusal.read(members.text("topic"), "expect.match.topic", "is a topic") {
+      $0.isEmpty ? nil : $0
+    }
     match.tokens = try Refusal.token(members.text("token"), "expect.match.token").map { [$0] }
     match.pushType = try members.text("pushType")
-    match.status = try members.integer("status").map { Int($0) }
-    match.reason = try members.text("reason")
+    match.status = try Refusal.status(
+      members.integer("status").map(String.init), "expect.match.status")
+    match.reason = try Refusal.reason(members.text("reason"), "expect.match.reason")
     match.headers = try members.members(of: "headers").map { name, value in
       // A number is written as in the header.
       (name.lowercased(), value.text ?? String(decoding: value.source, as: UTF8.self))

@@ -36,6 +36,8 @@ package struct App: Codable, Equatable, Sendable {
   package internal(set) var isRefreshOn = true
   package internal(set) var fetchInterval: FetchInterval
   package internal(set) var badge = 0
+  /// When the push was accepted that has set the badge; nil for none.
+  var badgeAt: Instant?
   package internal(set) var content = AppContent()
   package internal(set) var snapshot: AppSnapshot?
   package internal(set) var behaviour = Behaviour()
@@ -117,6 +119,7 @@ package struct App: Codable, Equatable, Sendable {
     lastFetch = lastFetch.map { $0 + lapse }
     usedUntil = usedUntil.map { $0 + lapse }
     lastIssue = lastIssue.map { $0 + lapse }
+    badgeAt = nil
     energy.moveClock(by: lapse)
     data.moveClock(by: lapse)
     silentAllowance.moveClock(by: lapse)
@@ -136,7 +139,8 @@ package struct App: Codable, Equatable, Sendable {
 
   /// Survives a power loss; the rest is as in an app without a process.
   private enum CodingKeys: CodingKey {
-    case id, installed, state, isRefreshOn, fetchInterval, badge, content, snapshot, behaviour
+    case id, installed, state, isRefreshOn, fetchInterval, badge, badgeAt, content, snapshot,
+      behaviour
     case energy, data, usage, plan, lastActivity, lastFetch, usedUntil, lastIssue
     case ignoresNextSnapshot, isOffered
     case heldPush, shownPushes, silentAllowance, book
@@ -150,6 +154,8 @@ package struct AppProcess: Equatable, Sendable {
   package internal(set) var isRestored = false
   /// The object on top when the archive was saved is restored.
   var isTopRestored = false
+  /// When its launch or resumption is over, as long as it stays in the background.
+  var readyAt = Instant(milliseconds: .min / 2)
   /// For the mistake `HandlerKeeping.oneProperty`.
   var keptHandler: CallbackID?
   package internal(set) var isPlaying = false

@@ -10,6 +10,8 @@ package struct Banner: Hashable, Codable, Sendable {
   package let text: String
   package let collapseID: String
   package let at: Instant
+  /// By the relay; nil for one the app posted itself.
+  package var acceptedAt: Instant?
   /// The app was woken and already has the content.
   package internal(set) var isContentReady: Bool
   /// It lights no screen (priority 1); nil means it does.
@@ -36,6 +38,17 @@ package struct BannerList: Codable, Sendable {
     }
     list.append(banner)
     trim(to: limit)
+  }
+
+  /// When the push was accepted that the app's banner with this collapse id is of.
+  func moment(of collapseID: String, _ app: AppID) -> Instant? {
+    guard !collapseID.isEmpty else { return nil }
+    return list.last { $0.app == app && $0.collapseID == collapseID }?.acceptedAt
+  }
+
+  /// The clock was set back.
+  mutating func forgetMoments() {
+    for index in list.indices { list[index].acceptedAt = nil }
   }
 
   mutating func remove(of app: AppID) { list.removeAll { $0.app == app } }

@@ -25,6 +25,7 @@ extension Phone {
       start(type, attributes, content, channel, index)
     case .updated(_, let id, let content):
       guard mayChange(id, index, mustRun: true) else { return }
+      apps[index].live[id]?.staleAt = nil
       show(content, id, index)
     case .ended(_, let id, let content):
       guard mayChange(id, index, mustRun: true) else { return }
@@ -45,7 +46,9 @@ extension Phone {
       tell(.allowed(isOn), index)
     case .frequentAllowed(_, let isOn):
       guard apps[index].live.allowsFrequent != isOn else { return ignore(.alreadySo) }
+      let before = updateLimit(index)
       apps[index].live.allowsFrequent = isOn
+      keepUsed(before, index)
       tell(.frequentAllowed(isOn), index)
     }
   }
@@ -227,7 +230,7 @@ extension Phone {
 
   /// The app is run for the new token; one that was swiped away reads it when it is next opened
   /// (Apple says it may be run all the same; testers saw that only sometimes).
-  private mutating func runForToken(of id: ActivityID, _ index: Int) {
+  mutating func runForToken(of id: ActivityID, _ index: Int) {
     guard let activity = apps[index].live[id], activity.channel == nil else { return }
     if apps[index].state == .foreground { return handToken(of: id, index) }
     let refusal = lock == .beforeFirstUnlock ? .beforeFirstUnlock : launchRefusal(AppID(index))

@@ -11,12 +11,12 @@ extension Phone {
     tell(.address(.update(id), isValid: true), index)
   }
 
-  /// The old one is not valid any more; the app hands on the next.
+  /// The old one is not valid any more; the app hands on the next, as soon as it runs.
   mutating func renewToken(of id: ActivityID, _ index: Int) {
     guard apps[index].live[id] != nil else { return }
     apps[index].live[id]?.tokenSince = nil
     tell(.address(.update(id), isValid: false), index)
-    handToken(of: id, index)
+    if isRunning(index) { handToken(of: id, index) } else { runForToken(of: id, index) }
   }
 
   /// By an app that runs: all that it had no time for yet.
@@ -37,6 +37,14 @@ extension Phone {
     return isFrequent
       ? RateLimit(interval: limits.frequentUpdateInterval, burst: limits.frequentUpdates)
       : RateLimit(interval: limits.activityUpdateInterval, burst: limits.activityUpdates)
+  }
+
+  /// After a change of the limit. What was used stays used, in pushes.
+  mutating func keepUsed(_ before: RateLimit, _ index: Int) {
+    let limit = updateLimit(index)
+    guard limit != before, let state = apps[index].book?.updates else { return }
+    let used = before.burst - before.remaining(state, at: now)
+    apps[index].live.updates.full = now + limit.interval * min(used, limit.burst)
   }
 
   /// How many pushes of an app would be shown at once now: starts, and updates of priority 10.

@@ -172,10 +172,12 @@ extension Phone {
     let index = callback.app.number
     apps[index].callbackCount -= 1
     emit(.callback(callback.id, callback.app, .completed(outcome)))
-    let before = apps[index].behaviour.score
-    apps[index].behaviour.completed(
-      outcome, taking: now - callback.startedAt, limit: limits.callbackTime)
-    tellStanding(index, before)
+    if apps[index].state != .foreground {
+      let before = apps[index].behaviour.score
+      apps[index].behaviour.completed(
+        outcome, taking: now - callback.startedAt, limit: limits.callbackTime)
+      tellStanding(index, before)
+    }
     if apps[index].state == .background {
       saveSnapshot(index, for: callback.id)
       saveState(index)
@@ -214,8 +216,11 @@ extension Phone {
     let lost = callbacks.filter { $0.app == app }
     callbacks.removeAll { $0.app == app }
     apps[index].callbackCount = 0
-    for callback in lost {
-      chargeBegunPart(of: callback)
+    for var callback in lost {
+      // Of an app that goes nothing is shown.
+      if reason == .uninstalled, case .push(let push) = callback.kind {
+        callback.kind = .push(push.shown)
+      }
       emit(.callback(callback.id, app, .abandoned(reason)))
       close(callback, .failed)
     }

@@ -27,7 +27,9 @@ extension Phone {
       case .fileprovider: push.subject == nil ? .nothingNamed : nil
       case .location:
         apps[push.app.number].definition.modes.contains(.location) ? nil : .locationModeMissing
-      case .complication, .voip, .pushtotalk: launchRefusal(push.owner ?? push.app)
+      case .complication:
+        launchRefusal(push.owner ?? push.app) ?? refreshRefusal((push.owner ?? push.app).number)
+      case .voip, .pushtotalk: launchRefusal(push.owner ?? push.app)
       case .wallet: nil
       }
     guard refusal == nil, let (limit, place) = limit(of: handler, push.app) else { return refusal }

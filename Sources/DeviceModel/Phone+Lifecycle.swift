@@ -21,8 +21,9 @@ extension Phone {
   /// Ends the process. Archive, content, settings and what was learned stay.
   private mutating func redefine(_ index: Int, _ definition: AppDefinition) {
     if apps[index].state.hasProcess { terminate(index, .updated) }
-    let tokens = addresses(of: AppID(index))
+    let (tokens, limit) = (addresses(of: AppID(index)), updateLimit(index))
     apps[index].redefine(definition)
+    keepUsed(limit, index)
     emit(.app(AppID(index), .installed))
     followTokens(index, tokens)
     replan(index)
@@ -33,17 +34,18 @@ extension Phone {
     switch apps[index].state {
     case .notRunning:
       launch(index, cause)
-      guard apps[index].state == .notRunning else { return limits.launchTime }
-      return .zero
+      apps[index].process.readyAt = now + limits.launchTime
     case .suspended:
       apps[index].state = .background
       emit(.app(AppID(index), .resumed(cause)))
       mergeDownloads(index)
-      return limits.resumeTime
-    case .background, .foreground: return .zero
+      apps[index].process.readyAt = now + limits.resumeTime
+    case .background: break
+    case .foreground: return .zero
     case .forceQuit, .uninstalled:
       preconditionFailure("callers refuse what may not be launched first")
     }
+    return max(.zero, apps[index].process.readyAt - now)
   }
 
   /// Starts in the background. Restores its state only while unlocked (WWDC 2013 session 222).
@@ -160,7 +162,12 @@ extension Phone {
 
   mutating func terminate(_ index: Int, _ reason: TerminationReason) {
     let id = AppID(index)
-    if foreground == id { foreground = nil }
+    // Of what runs in front nothing is charged.
+    for callback in callbacks where callback.app == id { chargeBegunPart(of: callback) }
+    if foreground == id {
+      foreground = nil
+      apps[index].lastActivity = now
+    }
     apps[index].state = .notRunning
     apps[index].task = nil
     apps[index].contentWait = nil

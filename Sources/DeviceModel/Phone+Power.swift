@@ -207,9 +207,12 @@ extension Phone {
       time = radio.use(from: callback.startedAt, until: now, tail: tail)
       energy = saturatingSum(energy, saturatingProduct(time.milliseconds, milliwatts) / 1000)
     }
-    spendEnergy(energy, index)
-    spendData(bytes, index)
-    apps[index].behaviour.spent(energy: energy, bytes: bytes)
+    // The budgets, and what an app is known for, are of the background.
+    if apps[index].state != .foreground {
+      spendEnergy(energy, index)
+      spendData(bytes, index)
+      apps[index].behaviour.spent(energy: energy, bytes: bytes)
+    }
     return (energy, bytes, time)
   }
 

@@ -119,7 +119,7 @@ extension Phone {
     return app.state == .foreground ? nil : refreshRefusal(index)
   }
 
-  private func refreshRefusal(_ index: Int) -> LaunchRefusal? {
+  func refreshRefusal(_ index: Int) -> LaunchRefusal? {
     if !isRefreshOn { return .refreshOffForAll }
     return apps[index].isRefreshOn ? nil : .refreshOff
   }

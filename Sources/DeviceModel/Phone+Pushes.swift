@@ -202,20 +202,25 @@ extension Phone {
 
   // MARK: What the user perceives
 
-  /// Shows nothing while the app is in front.
+  /// Shows nothing while the app is in front. What an app was still busy with does not undo what a
+  /// later push has shown.
   mutating func present(_ push: RemotePush, isContentReady: Bool) {
     let index = push.app.number
-    if let badge = push.badge, badge != apps[index].badge {
-      apps[index].badge = badge
-      emit(.badge(push.app, badge))
+    if let badge = push.badge, !push.wasAccepted(before: apps[index].badgeAt) {
+      apps[index].badgeAt = push.acceptedAt
+      if badge != apps[index].badge {
+        apps[index].badge = badge
+        emit(.badge(push.app, badge))
+      }
     }
-    guard foreground != push.app else { return }
+    let later = banners.moment(of: push.collapseID, push.app)
+    guard foreground != push.app, !push.wasAccepted(before: later) else { return }
     if let alert = push.alert {
       show(
         Banner(
           id: banners.nextID(), app: push.app, push: push.id, text: alert,
-          collapseID: push.collapseID, at: now, isContentReady: isContentReady,
-          isQuiet: push.isQuiet && !isScreenOn ? true : nil))
+          collapseID: push.collapseID, at: now, acceptedAt: push.acceptedAt,
+          isContentReady: isContentReady, isQuiet: push.isQuiet && !isScreenOn ? true : nil))
     }
     if push.hasSound, !push.isQuiet || isScreenOn { emit(.sound(push.app)) }
   }

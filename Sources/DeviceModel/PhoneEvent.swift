@@ -120,9 +120,11 @@ package struct RemotePush: Hashable, Codable, Sendable {
   }
 
   /// Accepted earlier: pushes sent again may arrive out of order.
-  func isOlder(than other: RemotePush) -> Bool {
-    guard let acceptedAt, let others = other.acceptedAt else { return false }
-    return acceptedAt < others
+  func isOlder(than other: RemotePush) -> Bool { wasAccepted(before: other.acceptedAt) }
+
+  func wasAccepted(before moment: Instant?) -> Bool {
+    guard let acceptedAt, let moment else { return false }
+    return acceptedAt < moment
   }
 
   func hasExpired(at now: Instant) -> Bool { expiresAt.map { $0 <= now } ?? false }

@@ -53,6 +53,7 @@ extension Phone {
         callbacks[place].phase = .worked(.failed)
       }
       apps[index].powerFailed()
+      if foreground == AppID(index) { apps[index].lastActivity = now }
     }
     accountTransfers()
     service.powerFailed()
@@ -115,6 +116,7 @@ extension Phone {
       handlerAllowances?[place]?.moveClock(by: lapse)
     }
     radio.moveClock(by: lapse)
+    banners.forgetMoments()
   }
 }
 

@@ -113,6 +113,9 @@ extension Expectation {
       let least = try reader["min"]?.number(0...1_000_000) ?? 0
       let most = try reader["max"]?.number(0...1_000_000) ?? .max
       guard least <= most else { throw reader.problem("min is above max") }
+      guard least > 0 || most < .max else {
+        throw reader.problem("any number of times is no expectation: give min from 1, or max")
+      }
       return least...most
     }
     let number = try reader.number(0...1_000_000)
@@ -147,6 +150,13 @@ extension Expectation.Window {
     }
     if hasWithin { within = try reader["within"]?.duration() }
     clocks = try reader["between"]?.range { one throws(ScenarioError) in try one.clock() }
+    if let clocks {
+      let between = try reader.required("between")
+      guard clocks.lowerBound < clocks.upperBound else {
+        throw between.problem("nothing is between")
+      }
+      try between.checkIsBeforeEnd(clocks.lowerBound)
+    }
   }
 
   fileprivate var words: String {

@@ -58,6 +58,8 @@ package struct LiveSimulation: Sendable {
     case lost(reason: String)
     case received(Delivery)
     case broadcast(Broadcast)
+    /// The relay has given an app that was installed again a token.
+    case registered(app: String, token: String)
     /// Anything else from the relay; a keep-alive is answered.
     case heard(isKeepAlive: Bool)
     /// About a transfer or an archive.
@@ -72,6 +74,7 @@ package struct LiveSimulation: Sendable {
     case .lost(let reason): player.simulation.linkLost(number, reason)
     case .received(let delivery): player.simulation.receive(delivery, at: number)
     case .broadcast(let broadcast): player.simulation.receive(broadcast, at: number)
+    case .registered(let app, let token): player.simulation.hasToken(token, of: app, on: phone)
     case .heard(let isKeepAlive): player.simulation.hear(number, isKeepAlive: isKeepAlive)
     case .phone(let event): player.simulation.tell(number, event)
     }

@@ -186,6 +186,20 @@ extension Simulation {
     request { .asked(.registered(app.topic, app.token, isOwn: false), credential, from: $0) }
   }
 
+  /// Of an app that was installed again.
+  mutating func renewToken(of app: Int32) {
+    let entry = apps[Int(app)]
+    guard entry.topic != .vacant else { return }
+    let credential = phones[Int(entry.phone)].credential
+    if relay != nil {
+      request { .asked(.unregistered(entry.topic), credential, from: $0) }
+      apps[Int(app)].token = DeviceToken(
+        random: (random.next(), random.next(), random.next()),
+        routingKey: credential.device.routingKey)
+    }
+    register(apps[Int(app)])
+  }
+
   mutating func unanswered(_ push: Int, _ reason: String) {
     pushes[push].answer = .missing(reason)
     refused(push, 0, reason)

@@ -64,7 +64,8 @@ extension Simulation {
     var push: Int32 = -1
     switch step {
     case .started(_, _, .some(let id)), .notShown(let id, _): push = number(of: id)
-    case .address(let address, let isValid): follow(address, isValid: isValid, of: app)
+    case .address(let address, let isValid):
+      tellRelay(.address(address, app: app, isValid: isValid), of: apps[Int(app)].phone)
     case .started(_, _, nil), .shows, .stale, .ended, .left, .allowed, .frequentAllowed: break
     }
     let (kind, words) = told(step, of: app)
@@ -106,7 +107,7 @@ extension Simulation {
   // MARK: Tokens and channels
 
   /// The app's server keeps the newest token of an activity, also when the activity is over.
-  private mutating func follow(_ address: ActivityAddress, isValid: Bool, of app: Int32) {
+  mutating func follow(_ address: ActivityAddress, isValid: Bool, of app: Int32) {
     let (name, bundle) = (apps[Int(app)].name, apps[Int(app)].topic)
     let phone = apps[Int(app)].phone
     order(.address(address, app: name, isValid: isValid), phone)

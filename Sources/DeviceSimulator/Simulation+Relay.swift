@@ -105,7 +105,24 @@ extension Simulation {
     loseConnection(phone, saysGoodbye: network == .airplane && before.isConnected)
     let isOn = phones[Int(phone)].model.wakefulness != .off
     if network.isConnected, isOn { connectSoon(phone) }
-    if network.isConnected, !before.isConnected { sendDocuments(of: phone) }
+    guard network.isConnected, !before.isConnected else { return }
+    sendDocuments(of: phone)
+    let news = phones[Int(phone)].untoldNews
+    phones[Int(phone)].untoldNews = []
+    for one in news { tellRelay(one, of: phone) }
+  }
+
+  /// Tells the relay, and the app's server, what has become of a token or a subscription; without a
+  /// network when there is one again.
+  mutating func tellRelay(_ news: RegistrationNews, of phone: Int32) {
+    guard phones[Int(phone)].model.network.isConnected else {
+      let (news, most) = (phones[Int(phone)].untoldNews + [news], PhoneEntry.untoldOutcomes)
+      return phones[Int(phone)].untoldNews = news.suffix(most)
+    }
+    switch news {
+    case .app(let app): renewToken(of: app)
+    case .address(let address, let app, let isValid): follow(address, isValid: isValid, of: app)
+    }
   }
 
   mutating func loseConnection(_ phone: Int32, saysGoodbye: Bool) {
@@ -267,7 +284,13 @@ extension Simulation {
   }
 
   mutating func arrive(_ item: ItemUp, from phone: Int32, over connection: UInt32) {
-    guard phones[Int(phone)].link == .live(connection) else { return }
+    guard phones[Int(phone)].link == .live(connection) else {
+      // Lost with the connection. The phone tells an outcome again.
+      if case .ack(let push, .some(let outcome)) = item, outcome != .later {
+        keep(outcome, of: push, on: phone)
+      }
+      return
+    }
     let id = Self.connectionID(connection)
     switch item {
     case .hello:

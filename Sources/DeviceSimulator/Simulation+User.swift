@@ -53,7 +53,8 @@ extension Simulation {
   mutating func travel(_ phone: PhoneHandle) {
     for app in phones[Int(phone.number)].model.apps
     where app.definition.modes.contains(.location) && app.state != .uninstalled {
-      tell(phone.number, .regionEntered(app.id))
+      let number = phones[Int(phone.number)].apps[app.id.number]
+      if host(of: number) == nil { tell(phone.number, .regionEntered(app.id)) }
     }
   }
 
@@ -61,26 +62,45 @@ extension Simulation {
     tell(app) { .audioSwitched($0, isOn: isPlaying) }
   }
 
-  /// The provider is refused after the next push to the phone.
-  public mutating func uninstall(_ app: AppHandle) { tell(app) { .appUninstalled($0) } }
+  /// With all that it brought along: widgets, extensions, a complication. The provider is refused
+  /// after the next push to the phone.
+  public mutating func uninstall(_ app: AppHandle) {
+    for part in parts(of: app) { tell(part) { .appUninstalled($0) } }
+  }
 
-  /// Installs an uninstalled app again, with a new token.
+  /// Installs an uninstalled app again, with new tokens.
   public mutating func installAgain(_ app: AppHandle) {
-    guard let model = model(of: app) else { return }
-    guard model.state == .uninstalled else {
-      // Ignored by the phone, with a trace entry.
-      return tell(apps[Int(app.number)].phone, .appInstalled(model.definition))
+    for part in parts(of: app) {
+      guard let model = model(of: part) else { continue }
+      let isNew = model.state == .uninstalled
+      let phone = apps[Int(part.number)].phone
+      // What is there is ignored by the phone, with a trace entry.
+      tell(phone, .appInstalled(model.definition))
+      if isNew { tellRelay(.app(part.number), of: phone) }
     }
-    let place = Int(app.number)
-    let token = DeviceToken(
-      random: (random.next(), random.next(), random.next()),
-      routingKey: phones[Int(apps[place].phone)].credential.device.routingKey)
-    if relay != nil {
-      unregister(apps[place])
-      apps[place].token = token
+  }
+
+  mutating func hasToken(_ token: String, of app: String, on phone: Int) {
+    guard let number = phones[phone].apps.first(where: { apps[Int($0)].name == app }) else {
+      return
     }
-    tell(apps[place].phone, .appInstalled(model.definition))
-    if apps[place].topic != .vacant { register(apps[place]) }
+    record(.changed("has the token \(token)"), app: number)
+  }
+
+  private func parts(of app: AppHandle) -> [AppHandle] {
+    let others = phones[Int(apps[Int(app.number)].phone)].apps
+    return [app]
+      + others.filter { host(of: $0) == app.number }
+      .map { AppHandle(number: $0, name: apps[Int($0)].name) }
+  }
+
+  /// The app on the same phone whose extension, or the like, has the topic of this one.
+  private func host(of app: Int32) -> Int32? {
+    let (name, phone) = (apps[Int(app)].name, apps[Int(app)].phone)
+    return phones[Int(phone)].apps.first { other in
+      let whole = apps[Int(other)].name
+      return other != app && PushType.allCases.contains { name == whole + $0.topicSuffix }
+    }
   }
 
   public mutating func setRefresh(_ isOn: Bool, of app: AppHandle) {

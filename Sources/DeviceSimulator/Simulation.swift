@@ -364,6 +364,13 @@ extension Simulation {
   }
 }
 
+/// What a phone tells the relay of the topics that it is registered for.
+enum RegistrationNews: Sendable {
+  /// It was installed again.
+  case app(Int32)
+  case address(ActivityAddress, app: Int32, isValid: Bool)
+}
+
 /// A phone in the simulation.
 package struct PhoneEntry: Sendable {
   let name: String
@@ -377,6 +384,8 @@ package struct PhoneEntry: Sendable {
   var connectionAtRelay: UInt32?
   /// Outcomes not yet sent, for lack of a connection, oldest first.
   var untoldOutcomes: [(push: Int32, outcome: DeliveryOutcome)] = []
+  /// The same of what has become of tokens and subscriptions, for lack of a network.
+  var untoldNews: [RegistrationNews] = []
   /// The network that the link was last adapted to.
   var network: Network
   var transferNames: [TransferID: String] = [:]

@@ -64,9 +64,11 @@ extension PhoneDriver {
   /// A change of what the relay knows of a phone's apps. In sequence, so that a token that was
   /// renewed is registered last.
   ///
-  /// - Parameter isOver: perhaps the relay was told before.
+  /// - Parameters:
+  ///   - isOver: perhaps the relay was told before.
+  ///   - app: one that is as good as gone.
   func tellRelay(
-    of what: String, isOver: Bool, _ phone: Int,
+    of what: String, isOver: Bool, _ phone: Int, without app: String? = nil,
     _ deed:
       @escaping @Sendable (isolated PhoneDriver, _ gone: Set<String>, DeviceAPI, DeviceIdentity)
       async throws -> Void
@@ -79,7 +81,7 @@ extension PhoneDriver {
       await before?.value
       do {
         let api = DeviceAPI(try await pool.client(for: phone))
-        let gone = uninstalled(on: phone)
+        let gone = uninstalled(on: phone).union([app].compactMap(\.self))
         try await deed(self, gone, api, try await configuration.identify(phone, gone, api))
       } catch ClientError.refused(let refusal) where isOver && unknown.contains(refusal.reason) {
       } catch {

@@ -332,7 +332,8 @@ extension PhoneDriver {
     case .state(let report): write(.state(report), phone)
     case .keepAlive: write(.keepAlive, phone)
     case .transfer(let id, let step): perform(step, of: id, phone)
-    case .register(let topic), .unregister(let topic): tellRelay(of: topic, phone)
+    case .register(let topic): tellRelay(of: topic, isNew: true, phone)
+    case .unregister(let topic): tellRelay(of: topic, isNew: false, phone)
     case .address(let address, let app, let isValid):
       tellRelay(of: address, of: app, isValid: isValid, phone)
     case .archive, .lock, .unlock:
@@ -357,11 +358,20 @@ extension PhoneDriver {
     return Set(gone.map(\.definition.name))
   }
 
-  /// Reports an app as uninstalled or installed again, by its state at that time: an app that is
-  /// back must not be unregistered because of an earlier push.
-  private func tellRelay(of topic: String, _ phone: Int) {
-    tellRelay(of: topic, isOver: true, phone) { _, gone, api, identity in
+  /// Reports an app as uninstalled, or as installed again with a new token, by its state at that
+  /// time: an app that is back must not be unregistered because of an earlier push.
+  private func tellRelay(of topic: String, isNew: Bool, _ phone: Int) {
+    tellRelay(of: topic, isOver: true, phone, without: isNew ? topic : nil) {
+      _, gone, api, identity in
       if gone.contains(topic) { try await api.unregister(topic: topic, of: identity) }
+    }
+    guard isNew else { return }
+    let environment = simulation.model(of: phone).app(named: topic)?.definition.environment
+    tellRelay(of: topic, isOver: false, phone) { driver, gone, api, identity in
+      guard !gone.contains(topic) else { return }
+      let token = try await api.register(topic: topic, environment: environment, of: identity)
+      driver.simulation.handle(.registered(app: topic, token: token), of: phone, at: driver.now)
+      driver.settle()
     }
   }
 

@@ -180,6 +180,15 @@ package struct ConnectionCredentials: Sendable {
     return keys.keys[current.token.keyIndex].entry
   }
 
+  /// The only service that key or certificate is for; nil for either. After
+  /// ``authorize(_:for:verifier:now:)``.
+  package func onlyEnvironment(in keys: ProviderKeys) -> ProviderEnvironment? {
+    guard case .certificate(let certificate) = binding else {
+      return currentKey(in: keys)?.environment
+    }
+    return certificate.environments.count == 1 ? certificate.environments.first : nil
+  }
+
   // MARK: Details
 
   private mutating func authorizeChanged(

@@ -20,6 +20,12 @@ package struct ChannelRequest: Sendable {
 
   package init() {}
 
+  /// All that is to be kept of one that is refused: what the answer repeats.
+  package init(answering refused: ChannelRequest) {
+    guard let id = refused.requestID, UniqueID(parsing: id.span) != nil else { return }
+    requestID = id
+  }
+
   /// Reads a field; the last of a name counts, unknown ones do not.
   package mutating func parse(_ name: Span<UInt8>, _ value: Span<UInt8>) {
     if name.says(":method") {

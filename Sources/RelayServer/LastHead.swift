@@ -52,12 +52,15 @@ struct LastHead {
   var playedEnvironment: ProviderEnvironment?
   /// As the name in the TLS handshake says (SNI, RFC 6066 section 3).
   var namedEnvironment: ProviderEnvironment?
+  /// The service that listener, host or name say; nil for either.
+  private var asked: ProviderEnvironment?
 
   mutating func read(_ fields: ArraySlice<HeaderField>, _ arena: [UInt8]) {
     let isLikeTheLast = fields.contains { $0.isRepeated }
     if !isLikeTheLast {
       head = ProviderRequestHead()
-      head.environment = playedEnvironment ?? namedEnvironment
+      asked = playedEnvironment ?? namedEnvironment
+      head.environment = asked
       generation &+= 1
       authorization.removeAll(keepingCapacity: true)
       proof = .nothing
@@ -92,7 +95,8 @@ struct LastHead {
       generation &+= 1
     case .host where head.seen.contains(.authority): break
     case .authority, .host:
-      head.environment = playedEnvironment ?? ProviderEnvironment(host: value) ?? namedEnvironment
+      asked = playedEnvironment ?? ProviderEnvironment(host: value) ?? namedEnvironment
+      head.environment = asked
       proof = .nothing
       generation &+= 1
     case .method, .apnsExpiration, .apnsPriority, .apnsCollapseID: generation &+= 1
@@ -100,7 +104,7 @@ struct LastHead {
   }
 
   /// The service that the newest head asks.
-  var environment: ProviderEnvironment? { head.environment }
+  var environment: ProviderEnvironment? { asked }
 
   var isBroadcast: Bool { mutating get { head.isBroadcast } }
 
@@ -148,7 +152,11 @@ struct LastHead {
     }
     proof = .nothing
     try credentials.authorize(
-      authorization.span, for: head.environment, verifier: &verifier, now: now)
+      authorization.span, for: asked, verifier: &verifier, now: now)
+    // Who may ask one only asks that one, whatever the host is called.
+    let environment = asked ?? credentials.onlyEnvironment(in: verifier.keys)
+    if environment != head.environment { generation &+= 1 }
+    head.environment = environment
     proof = .authorized
   }
 

@@ -112,6 +112,12 @@ extension DeviceConnection {
     } catch {
       return true
     }
+    // A phone has one. On another loop an older one may stay, which is asked nothing.
+    if let older = handler.runner.orders.stream(of: device),
+      let connection = handler.runner.connections[older.connection]
+    {
+      connection.device?.end(older.stream, at: handler.runner.now, on: connection)
+    }
     streams[stream] = .takingOrders(OrderTaker(device: device))
     handler.runner.orders.take(device, on: handler.address(stream))
     return true

@@ -36,7 +36,9 @@ struct KeyCommand: AsyncParsableCommand {
     @OptionGroup var files: StateOptions
 
     func entry(keyID: String) throws -> ProviderKeyDirectory.Entry {
-      let names = topics.flatMap { $0.split(separator: ",").map(String.init) }
+      let names = topics.flatMap { topic in
+        topic.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+      }
       try Topic.check(names)
       return ProviderKeyDirectory.Entry(
         keyID: keyID, teamID: team, topics: names.isEmpty ? nil : names,
@@ -45,11 +47,11 @@ struct KeyCommand: AsyncParsableCommand {
   }
 
   private static func object(
-    _ entry: ProviderKeyDirectory.Entry, file: String? = nil
+    _ entry: ProviderKeyDirectory.Entry, file: String? = nil, isPrivate: Bool? = nil
   ) -> JSONObject {
     [
       "keyId": entry.keyID, "teamId": entry.teamID, "topics": entry.topics,
-      "environment": entry.environment?.rawValue, "file": file,
+      "environment": entry.environment?.rawValue, "file": file, "private": isPrivate,
     ]
   }
 
@@ -127,8 +129,8 @@ struct KeyCommand: AsyncParsableCommand {
       discussion: """
         Example: pushrelay key list --json
 
-        With --json it prints a list of objects as of 'key new'; one that cannot be used has \
-        "keyId" and "problem".
+        With --json it prints a list of objects as of 'key new', with "private" instead of "file"; \
+        one that cannot be used has "keyId" and "problem".
         """)
 
     @Flag(help: "Print as JSON.")
@@ -143,21 +145,25 @@ struct KeyCommand: AsyncParsableCommand {
         let broken: [JSONObject] = keys.broken.map {
           ["keyId": $0.keyID, "problem": $0.problem.description]
         }
-        return try Console.say(json: entries.map { KeyCommand.object($0) } + broken)
+        let usable = entries.map { KeyCommand.object($0, isPrivate: isPrivate($0)) }
+        return try Console.say(json: usable + broken)
       }
       guard !entries.isEmpty || !keys.broken.isEmpty else {
         return Console.log("no keys in \(files.keys.path); 'pushrelay key new' makes one")
       }
       var rows = [["KEY", "TEAM", "ENVIRONMENT", "PRIVATE", "TOPICS"]]
       for entry in entries {
-        let isPrivate = (try? files.keys.signer(forKeyID: entry.keyID)) != nil
         rows.append([
           entry.keyID, entry.teamID, entry.environment?.rawValue ?? "both",
-          isPrivate ? "yes" : "no", entry.topics?.joined(separator: " ") ?? "all",
+          isPrivate(entry) ? "yes" : "no", entry.topics?.joined(separator: " ") ?? "all",
         ])
       }
       if !entries.isEmpty { Console.say(table: rows) }
       for key in keys.broken { Console.say("not used: \(key.keyID): \(key.problem)") }
+    }
+
+    private func isPrivate(_ entry: ProviderKeyDirectory.Entry) -> Bool {
+      (try? files.keys.signer(forKeyID: entry.keyID)) != nil
     }
   }
 }

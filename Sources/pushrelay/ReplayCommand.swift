@@ -42,6 +42,12 @@ struct ReplayCommand: AsyncParsableCommand {
     if policy != nil, until != nil || inspect != nil || log != nil {
       throw ValidationError("--policy looks at the whole recording; leave out the others")
     }
+    if policy != nil, json || compare {
+      throw ValidationError("--policy prints a table of its own; leave out --json and --compare")
+    }
+    if json, inspect != nil || log != nil {
+      throw ValidationError("--json prints every event; leave out --inspect and --log")
+    }
   }
 
   func run() async throws {

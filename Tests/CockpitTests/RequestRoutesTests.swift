@@ -77,4 +77,18 @@ import Testing
     #expect(command.hasPrefix("curl --globoff --path-as-is \(words) --data-raw"), "\(command)")
     #expect(command.hasSuffix("'\(isPlain ? "http" : "https")://localhost:9/3/device/00'"))
   }
+
+  /// Nor does a path lead it elsewhere, with the token that it makes.
+  @Test func noPathChangesTheHost() {
+    var configuration = RelayConfiguration()
+    (configuration.plaintext, configuration.state) = (true, "/s")
+    let source = RequestSource(
+      .provider, peer: "127.0.0.1:1", isEncrypted: false, .none, connection: 1)
+    let request = SentRequest(
+      at: .init(milliseconds: 1), UniqueID(high: 0, low: 1),
+      RequestHead(Array(":method: POST\n:path: @127.0.0.1:7/x\n".utf8), source), ordinal: 1,
+      .unusable(body: []), bodyBytes: 0)
+    let command = CurlCommand(configuration, provider: "localhost:9").text(of: request)
+    #expect(command.hasSuffix(" --request-target '@127.0.0.1:7/x' 'http://localhost:9/'"))
+  }
 }

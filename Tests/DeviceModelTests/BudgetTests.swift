@@ -107,6 +107,29 @@ import Testing
     limits = PhoneLimits()
     limits.timeZone = .hours(15)
     #expect(!limits.relationsHold)
+    limits = PhoneLimits()
+    for (count, hold) in [(0, false), (1, true), (limits.recentPushes, false)] {
+      limits.callbacksPerApp = count
+      #expect(limits.relationsHold == hold, "\(count)")
+    }
+  }
+
+  /// The app's budget or the phone's, whichever is used up for longer.
+  @Test func theNextSilentPushIsAsTheScarcerBudgetHasIt() {
+    for (app, phone) in [(1, 9), (9, 1)] as [(Int64, Int64)] {
+      var limits = PhoneLimits()
+      (limits.silentBurst, limits.phoneSilentBurst) = (app, phone)
+      var bench = Bench([.ordinary()], limits: limits)
+      #expect(bench.phone.nextSilent(of: mail) <= bench.now)
+      bench.send(.pushReceived(.silent(1)))
+      let next = bench.phone.nextSilent(of: mail)
+      #expect(next > bench.now)
+      bench.send(.pushReceived(.silent(2)))
+      bench.wait(next - bench.now - .milliseconds(1))
+      #expect(bench.reports[PushID(2)] == nil)
+      bench.wait(.seconds(10))
+      #expect(bench.reports[PushID(2)] == [.newData])
+    }
   }
 
   @Test func everyLimitHasAName() {

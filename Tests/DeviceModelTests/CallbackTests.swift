@@ -110,6 +110,22 @@ import Testing
     #expect(bench.reports == [PushID(3): [.newData]])
   }
 
+  /// What is called while an app still starts waits for that, too.
+  @Test(arguments: [Int64(0), 200, 5000]) func noCallOvertakesTheLaunch(apart: Int64) {
+    var limits = PhoneLimits()
+    limits.launchTime = .seconds(5)
+    var bench = Bench([.ordinary { $0.onPush.work = .milliseconds(100) }], limits: limits)
+    bench.send(.pushReceived(.alert(1, wakesApp: true)))
+    bench.wait(.milliseconds(apart))
+    bench.send(.pushReceived(.alert(2, wakesApp: true)))
+    bench.wait(.minutes(1))
+    #expect(bench.bannersShown.map(\.text) == ["message 1", "message 2"])
+    let ends = bench.effects.filter {
+      if case .callback(_, _, .completed) = $0.action { true } else { false }
+    }.map { $0.at - Bench.start }
+    #expect(ends.allSatisfy { $0 >= .milliseconds(5100) }, "\(ends)")
+  }
+
   @Test func afterEachCompletionASnapshot() {
     var bench = Bench([.ordinary()])
     bench.send(.pushReceived(.silent(1)))

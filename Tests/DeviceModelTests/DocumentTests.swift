@@ -306,6 +306,45 @@ import Testing
     }
   }
 
+  /// Nothing is picked, and nothing of other devices is heard, before the user has moved.
+  @Test func withoutTheDriveNothingIsHeard() {
+    var bench = opened()
+    bench.send(.document(.created(by: mail, name: "plan", bytes: 10)))
+    bench.send(.document(.uploaded(first, revision: 1)))
+    bench.clear()
+    bench.send(.document(.driveSwitched(isOn: true)))
+    #expect(bench.actions == [.ignored(.alreadySo)])
+    bench.send(.document(.driveSwitched(isOn: false)))
+    bench.send(.document(.elsewhere(.deleted(first))))
+    #expect(bench.phone.obstacle(to: mail, picking: first) == .notMigrated)
+    #expect(bench.phone.documents.documents.count == 1)
+    bench.clear()
+    bench.send(.document(.driveSwitched(isOn: false)))
+    #expect(bench.actions == [.ignored(.alreadySo)])
+    bench.send(.document(.driveSwitched(isOn: true)))
+    #expect(steps(bench).contains(.deleted) && bench.phone.documents.documents.isEmpty)
+  }
+
+  /// An app that writes two documents at once has the other one until it is done.
+  @Test func aDeletedDocumentEndsNobodysUseOfAnother() {
+    var bench = opened()
+    let second = DocumentID(2)
+    for (name, id) in [("plan", first), ("diary", second)] {
+      bench.send(.document(.created(by: mail, name: name, bytes: 10)))
+      bench.send(.document(.uploaded(id, revision: 1)))
+    }
+    let both = DocumentUse(
+      wants: [.init(first, isWriting: true), .init(second, isWriting: true)], time: .seconds(5),
+      edit: .size(30))
+    bench.send(.document(.used(both, by: mail)))
+    bench.send(.document(.elsewhere(.changed(second, DocumentBody(bytes: 500)))))
+    bench.send(.document(.deleted(first, by: mail)))
+    bench.wait(.seconds(1))
+    #expect(!granted(bench).contains(.syncService))
+    bench.wait(.seconds(10))
+    #expect(granted(bench).contains(.syncService))
+  }
+
   /// The mistake that coordination is there for.
   @Test(arguments: [false, true]) func withoutCoordinationTwoWritersCorrupt(isTogether: Bool) {
     var bench = opened()

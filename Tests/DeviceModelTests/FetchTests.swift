@@ -85,6 +85,41 @@ import Testing
     #expect(times.count <= 8, "\(times)")
   }
 
+  /// An expected use that has happened is over with the last quarter hour that usually belongs to
+  /// it, an hour at most: not before the next one is expected.
+  @Test(arguments: [1, 2, 6]) func aUseIsSettledUntilItsUsualEnd(quarters: Int64) {
+    var bench = Bench([.ordinary(fetchInterval: .minimum)])
+    for _ in 0..<10 {
+      bench.wait(.hours(12))
+      for _ in 0..<quarters {
+        bench.use(mail)
+        bench.wait(.minutes(14))
+      }
+      bench.wait(.hours(12) - .minutes(15 * quarters))
+    }
+    let midnight = bench.now
+    bench.wait(.hours(12))
+    bench.use(mail)
+    #expect(
+      bench.phone[mail]?.usedUntil
+        == midnight + .hours(12) + .minutes(15 * min(quarters, 4)))
+  }
+
+  /// Use ends with the process, however that ends.
+  @Test(arguments: [PhoneEvent.appLeft, .appCrashed(mail), .rebooted])
+  func anIntervalIsCountedFromTheEndOfUse(end: PhoneEvent) {
+    var bench = Bench([.ordinary(fetchInterval: .seconds(2 * 3600))])
+    bench.send(.unlocked, .appOpened(mail))
+    bench.wait(.hours(5))
+    bench.send(end)
+    let ended = bench.now
+    if end == .rebooted { bench.send(.unlocked, .locked) }
+    bench.clear()
+    bench.wait(.days(1))
+    let times = fetches(bench)
+    #expect(!times.isEmpty && times.allSatisfy { $0 - ended >= .hours(2) }, "\(times)")
+  }
+
   @Test func obstaclesAreNamedAndRemoved() {
     let cases: [([PhoneEvent], FetchReason, [PhoneEvent])] = [
       ([.lowPowerSwitched(isOn: true)], .lowPower, [.lowPowerSwitched(isOn: false)]),

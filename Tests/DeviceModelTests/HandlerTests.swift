@@ -27,6 +27,17 @@ import Testing
     bench.actions.compactMap { if case .app(_, .handled(let id, _, _)) = $0 { id } else { nil } }
   }
 
+  /// Background App Refresh is about what an app does by itself: a call is the user's.
+  @Test(arguments: [PushHandler.complication, .voip, .pushtotalk], [nil, mail])
+  func refreshIsOffForComplications(handler: PushHandler, app: AppID?) {
+    var bench = bench()
+    bench.send(.refreshSwitched(app, isOn: false), .unlocked, .pushReceived(push(1, handler)))
+    bench.wait(.minutes(1))
+    let refusal: LaunchRefusal = app == nil ? .refreshOffForAll : .refreshOff
+    #expect(
+      bench.reports[PushID(1)] == [handler == .complication ? .notLaunched(refusal) : .newData])
+  }
+
   @Test(arguments: PushHandler.allCases)
   func eachTakesItsPush(handler: PushHandler) {
     var bench = bench()

@@ -242,6 +242,23 @@ import Testing
     }
   }
 
+  /// A transfer of our model has as many bytes as it was asked for; one over a real network has as
+  /// many as came.
+  @Test(arguments: [false, true]) func howMuchOfATransferIsDone(isPerformed: Bool) throws {
+    var bench = Bench([.ordinary()], transferMode: isPerformed ? .performed : .modelled)
+    let url = isPerformed ? "https://example.com/film" : nil
+    let film = TransferRequest(name: "film", bytes: 12345, url: url)
+    bench.send(.unlocked, .appOpened(mail), .networkChanged(.airplane))
+    bench.send(.transferQueued(mail, film))
+    let text = String(decoding: try JSONEncoder().encode(bench.phone.memory()), as: UTF8.self)
+    for (done, isSound) in [(12345, true), (12346, isPerformed), (-1, false)] {
+      let changed = text.replacing("\"done\":0", with: "\"done\":\(done)")
+      #expect(changed != text)
+      let read = Result { try JSONDecoder().decode(PhoneMemory.self, from: Data(changed.utf8)) }
+      #expect((try? read.get()) == nil ? !isSound : isSound, "\(done): \(read)")
+    }
+  }
+
   @Test func anotherFormatIsSaid() throws {
     let text = try JSONEncoder().encode(Bench([.ordinary()]).phone.memory())
     let other = String(decoding: text, as: UTF8.self)

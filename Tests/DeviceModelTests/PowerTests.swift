@@ -230,6 +230,21 @@ import Testing
     }
   }
 
+  /// The budgets are of the background, and so is what an app is known for.
+  @Test(arguments: [true, false]) func inFrontNothingIsSpent(isInFront: Bool) throws {
+    var bench = Bench([.ordinary { $0.onPush.bytes = 1_000_000 }])
+    bench.send(.networkChanged(.cellular), .unlocked)
+    if isInFront { bench.send(.appOpened(mail)) }
+    let before = try #require(bench.phone[mail])
+    bench.send(.pushReceived(.silent(1)))
+    bench.wait(.seconds(20))
+    let after = try #require(bench.phone[mail])
+    #expect(bench.reports[PushID(1)] == [.newData])
+    #expect((after.energy.level(at: bench.now) == before.energy.perDay) == isInFront)
+    #expect((after.data.level(at: bench.now) == before.data.perDay) == isInFront)
+    #expect((after.behaviour.score == before.behaviour.score) == isInFront)
+  }
+
   @Test func downloadsWhileLockedAreMergedAfterUnlocking() {
     var bench = Bench([.ordinary()])
     for id in UInt64(1)...2 {

@@ -31,8 +31,11 @@ import Testing
   }
 
   @Test func ofWhatIsUninstalledNothingStays() throws {
-    var bench = Bench([.ordinary("mail"), .ordinary("news")])
+    var bench = Bench([
+      .ordinary("mail") { $0.interface = sampleInterface() }, .ordinary("news"),
+    ])
     bench.use(mail)
+    #expect(bench.phone.vault.holds(mail))
     bench.send(.unlocked, .appOpened(mail))
     bench.send(.transferQueued(mail, TransferRequest(name: "film", bytes: .max)))
     bench.send(.document(.created(by: mail, name: "plan", bytes: 7)))

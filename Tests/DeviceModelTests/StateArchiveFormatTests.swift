@@ -38,6 +38,22 @@ import Testing
     #expect(sound > 300 && unsound > 300, "\(sound), \(unsound)")
   }
 
+  /// The search goes by ids that increase.
+  @Test func idsThatDoNotIncreaseAreRefused() throws {
+    var graph = StateGraph()
+    for name in ["a", "b", "c"] { graph.add("A", identifier: name) }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = .sortedKeys
+    let text = String(decoding: try encoder.encode(archive(graph)), as: UTF8.self)
+    for number in [1, 2, 3, 4] {
+      let changed = text.replacing(
+        "\"id\":{\"number\":2}", with: "\"id\":{\"number\":\(number)}")
+      #expect((changed == text) == (number == 2))
+      let read = try JSONDecoder().decode(StateArchive.self, from: Data(changed.utf8))
+      #expect(read.isSound == (number == 2), "\(number)")
+    }
+  }
+
   @Test func deepListsAreRefused() {
     var graph = StateGraph()
     let id = graph.add("A", identifier: "a")

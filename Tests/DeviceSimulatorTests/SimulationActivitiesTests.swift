@@ -73,6 +73,7 @@ import Testing
     let address = ActivityAddress.update(ActivityID(1))
     let before = try #require(simulation.apps[0].activityTokens[address])
     simulation.tell(app) { .activity(.renewed($0, ActivityID(1))) }
+    simulation.advance(by: .seconds(10))
     let after = try #require(simulation.apps[0].activityTokens[address])
     #expect(before != after)
     let good = simulation.push(update("packed", at: 2), to: app, PushOptions(activity: 1))

@@ -227,10 +227,10 @@ import Testing
         }
         #expect(try await status(of: tokens[0]) == 410)
         try await driver.perform(command: "install again")
-        while seen.withLock({ $0.last }) == tokens[0] {
-          try await Task.sleep(for: .milliseconds(10))
-        }
+        try await story.wait(for: "has the token ")
         let token = try #require(seen.withLock { $0.last })
+        #expect(token != tokens[0])
+        try await story.wait(for: "has the token \(token)")
         let answer = try await status(of: token)
         #expect(answer == 200, "\(seen.withLock { $0 })")
         #expect(try await status(of: tokens[0]) == 410)
@@ -272,12 +272,11 @@ import Testing
         }
         try await driver.perform(command: "install again")
         mayGoOn.withLock { $0 = true }
-        while asked.withLock({ $0.count }) < 4 || seen.withLock({ $0.count }) < 3 {
-          try await Task.sleep(for: .milliseconds(10))
-        }
+        try await story.wait(for: "has the token ")
         let all = seen.withLock { $0 }
-        #expect(all[0] == tokens[0] && all[1] != all[0] && all[2] == all[1], "\(all)")
-        #expect(asked.withLock { $0 } == [[], [Self.topic], [], []])
+        #expect(all.count == 3 && all[0] == tokens[0] && Set(all).count == 3, "\(all)")
+        #expect(asked.withLock { $0 } == [[], [Self.topic], [], [Self.topic], []])
+        try await story.wait(for: "has the token \(all[2])")
         try await push(all[2], provider)
       }
     }

@@ -85,6 +85,7 @@ import Testing
     } catch {
       problem = error
     }
+    #expect(connection.onlyEnvironment(in: verifier.keys) == (problem == nil ? second : first))
     let isOther = first != nil && second != nil && first != second
     #expect(problem == (isOther ? .keyOfOtherEnvironment : nil))
   }

@@ -3,6 +3,17 @@ import Testing
 @testable import RelayCore
 
 @Suite struct ChannelRequestTests {
+  /// Of what is refused only an id that can be repeated is kept.
+  @Test(arguments: [("123E4567-e89b-12d3-a456-426614174000", true), ("1", false)])
+  func ofARefusedOneTheIDIsKept(id: String, isKept: Bool) {
+    var request = ChannelRequest()
+    for (name, value) in [("apns-request-id", id), ("authorization", "bearer x"), (":path", "/")] {
+      request.parse(Array(name.utf8).span, Array(value.utf8).span)
+    }
+    let kept = ChannelRequest(answering: request)
+    #expect(kept.requestID == (isKept ? Array(id.utf8) : nil) && kept.authorization.isEmpty)
+  }
+
   static let id = "AAECAwQFBgcICQoLDA0ODw=="
   static let update = #"{"aps":{"event":"update","content-state":{"a":1},"timestamp":1790000000}}"#
   static let configuration = #"{"message-storage-policy":1,"push-type":"LiveActivity"}"#

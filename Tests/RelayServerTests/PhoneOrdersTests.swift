@@ -67,6 +67,28 @@ import Transport
     #expect(answers.all == [#"failed("it cannot")"#, "told([123, 125])"])
   }
 
+  /// A phone that comes again has one stream, the newest.
+  @Test func aPhoneHasOne() throws {
+    let peer = try scene.connect(provider: false)
+    let (id, secret) = try peer.enroll()
+    var streams: [StreamID] = []
+    for _ in 0..<3 {
+      streams.append(
+        try peer.request(
+          "POST", "/v1/devices/\(id)/orders", [("authorization", "bearer \(secret)")],
+          isComplete: false))
+      try peer.exchange()
+    }
+    let answers = Answers()
+    scene.runner.order(nil, to: try #require(DeviceID(id)), answers.add)
+    try peer.exchange()
+    #expect(streams.map { peer.statuses[$0] } == [200, 200, 200])
+    #expect(streams.map { (peer.bodies[$0] ?? []).isEmpty } == [true, true, false])
+    guard case .device(let device) = peer.handler.role else { return }
+    let taking = device.streams.all.filter { if case .takingOrders = $0.1 { true } else { false } }
+    #expect(taking.map { $0.0 } == [streams[2]])
+  }
+
   @Test func aStreamThatEndsAnswersNothingAndTakesNoMore() throws {
     let peer = try scene.connect(provider: false)
     let (device, stream) = try open(peer)

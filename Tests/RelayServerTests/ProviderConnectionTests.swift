@@ -48,18 +48,44 @@ import Transport
     let peer = try ConnectionScene { $0.configuration.auth = .token }.connect(provider: true)
     try peer.presumeStreams()
     for _ in 0..<300 { _ = try push(peer, isComplete: false) }
-    // Nor has such a client acknowledged what it has not read.
-    var flight = Array(try peer.takeOutput().readableBytesView)
-    let acknowledgement: [UInt8] = [0, 0, 0, 4, 1, 0, 0, 0, 0]
-    guard let place = flight.firstRange(of: acknowledgement) else {
-      Issue.record("the client has read SETTINGS")
-      return
-    }
-    flight.removeSubrange(place)
-    try peer.send(ByteBuffer(bytes: flight))
+    try sendAhead(peer)
     guard case .provider(let provider) = peer.handler.role else { return }
     #expect(provider.connection.waiting.count == Limits.refusedRequests)
     #expect(peer.handler.transport.http2.openStreamCount == Limits.refusedRequests)
+  }
+
+  /// Such a client has not acknowledged what it has not read.
+  private func sendAhead(_ peer: ScenePeer) throws {
+    var flight = Array(try peer.takeOutput().readableBytesView)
+    let acknowledgement: [UInt8] = [0, 0, 0, 4, 1, 0, 0, 0, 0]
+    flight.removeSubrange(try #require(flight.firstRange(of: acknowledgement)))
+    try peer.send(ByteBuffer(bytes: flight))
+  }
+
+  /// Of requests about channels he has no more, and they cost him as much.
+  @Test(arguments: [false, true]) func broadcastsOfAStrangerAreFew(hasPushes: Bool) throws {
+    let peer = try ConnectionScene { $0.configuration.auth = .token }.connect(provider: true)
+    try peer.presumeStreams()
+    for number in 0..<300 {
+      if hasPushes, number < 50 { _ = try push(peer, isComplete: false) }
+      _ = try peer.request(
+        "POST", "/4/broadcasts/apps/a.b", [("apns-channel-id", String(repeating: "c", count: 900))],
+        body: [], isComplete: false)
+    }
+    try sendAhead(peer)
+    guard case .provider(let provider) = peer.handler.role else { return }
+    let kept = provider.connection.channels.count + provider.connection.waiting.count
+    #expect(kept == Limits.refusedRequests)
+    #expect(peer.handler.transport.http2.openStreamCount == Limits.refusedRequests)
+  }
+
+  @Test func aStrangersBroadcastIsTold() throws {
+    let peer = try ConnectionScene { $0.configuration.auth = .token }.connect(provider: true)
+    let id = "123e4567-e89b-12d3-a456-426614174000"
+    let stream = try peer.request(
+      "POST", "/4/broadcasts/apps/a.b", [("apns-request-id", id)], body: Array("{}".utf8))
+    try peer.exchange()
+    #expect(peer.statuses[stream].map { (400..<500).contains($0) } == true)
   }
 
   /// One that is complete is told what is wrong, as ever.

@@ -65,7 +65,7 @@ struct ChannelExchanges {
     environment: ProviderEnvironment? = nil, isDraining: Bool, at now: Instant,
     authorize: (Topic) throws(ChannelRefusal) -> Void
   ) {
-    var stage: Exchange.Stage
+    var (stage, request) = (Exchange.Stage.asked, request)
     do throws(ChannelRefusal) {
       if isDraining { throw .shutdown }
       guard exchanges.count < Limits.channelRequests else { throw .serviceUnavailable }
@@ -75,6 +75,8 @@ struct ChannelExchanges {
       stage = .collecting(operation, bundle)
     } catch {
       stage = .refused(error)
+      // Nothing of it is kept but what its answer repeats.
+      request = ChannelRequest(answering: request)
     }
     exchanges[stream] = Exchange(
       request: request, environment: environment, stage: stage, since: now)
@@ -92,6 +94,13 @@ struct ChannelExchanges {
   /// The request is to be kept, with a head that says this.
   mutating func keep(_ sent: (head: RequestHead, ordinal: UInt32)?, of stream: StreamID) {
     exchanges[stream]?.sent = sent
+  }
+
+  /// A client that may ask one service only asks that one, whatever the host is called.
+  mutating func limit(_ stream: StreamID, to environment: ProviderEnvironment?) {
+    if let environment, exchanges[stream]?.environment == nil {
+      exchanges[stream]?.environment = environment
+    }
   }
 
   /// Of every stream that ends, and most are none of these: an empty table is not even hashed for.
@@ -224,10 +233,20 @@ extension ProviderConnection {
       try authorize(request.authorization, for: bundle, at: tokenTime, runner)
     }
     swap(&exchanges, &channels)
-    if credentials.isAuthorized {
+    guard credentials.isAuthorized else { return endOfStrangers(stream, on: handler) }
+    channels.limit(stream, to: credentials.onlyEnvironment(in: runner.verifier.keys))
+    if channels.count <= Limits.channelRequests {
       channels.keep(lastHead.sent?.next(credentials, on: handler), of: stream)
     }
     raiseStreamsIfAuthorized(handler)
+  }
+
+  /// As with pushes: who has not shown who it is has refusals that are counted, and few at a time.
+  private mutating func endOfStrangers(_ stream: StreamID, on handler: ConnectionHandler) {
+    handler.transport.http2.chargeRefusal(stream)
+    guard open.count + waiting.count + channels.count > Limits.refusedRequests else { return }
+    channels.forget(stream)
+    handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.refusedStream)
   }
 
   /// As `LastHead.check`: an unknown key may have been made a moment ago.

@@ -142,7 +142,7 @@ struct LoadCommand: AsyncParsableCommand {
     var options = ClientOptions()
     if broadcaster != nil {
       options.onBroadcasts = { broadcast, count in
-        let delay = LoadPhone.delay(of: broadcast.notification, since: start)
+        guard let delay = LoadPhone.delay(of: broadcast.notification, since: start) else { return }
         Task { await tally.delivered(broadcast.number, to: count, after: delay) }
       }
     }

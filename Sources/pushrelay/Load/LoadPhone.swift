@@ -4,8 +4,9 @@ import RelayCore
 
 /// A phone that listens, acknowledges, and measures each push's latency.
 struct LoadPhone {
-  /// The payload's member with the push's due time, in microseconds.
-  static let member = "sentMicroseconds"
+  /// The payload's member with the push's due time, in microseconds. One of each run, so that what
+  /// was stored in an earlier one is not measured.
+  static let member = "sentMicroseconds-\(UInt32.random(in: .min ... .max))"
 
   private let start: ContinuousClock.Instant
   private let tally: LoadTally
@@ -22,11 +23,12 @@ struct LoadPhone {
     var delays: [Int] = []
     while let line = try await listener.next() {
       if case .notification(let delivery) = line {
-        delays.append(Self.delay(of: delivery.notification, since: start))
+        Self.delay(of: delivery.notification, since: start).map { delays.append($0) }
       }
       // One that did not come in a frame of its own, or the connection would have counted it.
-      if case .broadcast(let broadcast, _) = line {
+      if case .broadcast(let broadcast, _) = line,
         let delay = Self.delay(of: broadcast.notification, since: start)
+      {
         await tally.delivered(broadcast.number, to: 1, after: delay)
       }
       if case .bye(let reason, let owner) = line { bye = (reason, owner) }
@@ -37,10 +39,10 @@ struct LoadPhone {
     return bye
   }
 
-  /// How many microseconds ago a push was due.
-  static func delay(of notification: Notification, since start: ContinuousClock.Instant) -> Int {
+  /// How many microseconds ago a push was due; nil for one of an earlier run.
+  static func delay(of notification: Notification, since start: ContinuousClock.Instant) -> Int? {
     let now = Int((ContinuousClock.now - start) / .microseconds(1))
-    return now - (sent(notification.payload) ?? now)
+    return sent(notification.payload).map { now - $0 }
   }
 
   private static func sent(_ payload: [UInt8]) -> Int? {

@@ -294,7 +294,8 @@ class Relay:
             time.sleep(0.005)
 
     def app(self, phone: Phone, topic: str) -> Phone:
-        """Another app of a phone: the same device, with the token of that app."""
+        """An app of a phone, with the token that it has now: another one than the phone was made
+        with, or the same one after `install again`."""
         answer = self.call("PUT", f"/v1/devices/{phone.device}/apps/{quote(topic, safe='')}")
         return Phone(phone.name, topic, phone.device, answer["token"], self)
 
