@@ -74,7 +74,7 @@ extension Simulation {
       guard let model = model(of: part) else { continue }
       let isNew = model.state == .uninstalled
       let phone = apps[Int(part.number)].phone
-      // What is there is ignored by the phone, with a trace entry.
+      // The phone ignores one that is there, with a trace entry.
       tell(phone, .appInstalled(model.definition))
       if isNew { tellRelay(.app(part.number), of: phone) }
     }

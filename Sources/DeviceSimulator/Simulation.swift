@@ -364,7 +364,7 @@ extension Simulation {
   }
 }
 
-/// What a phone tells the relay of the topics that it is registered for.
+/// News for the relay about the topics that a phone is registered for.
 enum RegistrationNews: Sendable {
   /// It was installed again.
   case app(Int32)

@@ -47,7 +47,8 @@ struct PushCommand: AsyncParsableCommand {
         decoding: StandardInput.payload(file ?? "-", "a file with a payload"), as: UTF8.self)
     guard (try? JSONTree.read(Array(text.utf8))) != nil else {
       throw CommandError(
-        "the payload is no JSON, and what the admin API takes is; 'pushrelay send' sends anything")
+        "the payload is no JSON object, and what the admin API takes is one; 'pushrelay send' "
+          + "sends anything")
     }
     guard let verdict = try await common.push("/v1/push", body: Array(try body(text).utf8)) else {
       return

@@ -79,6 +79,9 @@ enum UnknownCommand {
   ) -> String? {
     var (command, names) = (root, [String]())
     for argument in arguments {
+      if command == RunCommand.self, !argument.hasPrefix("-"), !arguments.contains("--") {
+        return RunCommand.missingProgram
+      }
       let known = command.configuration.subcommands
       guard !known.isEmpty, !argument.hasPrefix("-") else { return nil }
       if argument == "help" { continue }

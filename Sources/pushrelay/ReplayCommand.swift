@@ -105,6 +105,9 @@ extension ReplayCommand {
     if case .notification? = end, !replay.isComplete {
       throw CommandError("--until \(until ?? ""): \(file) has no push with this id")
     }
+    if case .moment? = end, replay.summary.events == 0 {
+      throw CommandError("--until \(until ?? ""): \(file) begins later")
+    }
     if json {
       try show(json: replay, took)
     } else {

@@ -49,10 +49,10 @@ struct RunCommand: AsyncParsableCommand {
   @Argument(parsing: .postTerminator, help: "The program and its arguments.")
   var command: [String] = []
 
+  static let missingProgram = "name a program behind --, as in: pushrelay run -- pytest"
+
   func validate() throws {
-    guard !command.isEmpty else {
-      throw ValidationError("name a program behind --, as in: pushrelay run -- pytest")
-    }
+    guard !command.isEmpty else { throw ValidationError(Self.missingProgram) }
   }
 
   func run() async throws {

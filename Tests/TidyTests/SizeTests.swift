@@ -10,12 +10,12 @@ private enum Most {
 /// The most lines of Swift in each target of `Sources`: what the features of today take. Raising
 /// one is a line in the commit that needs it, which says what for; docs/COST.md: what they buy.
 private let linesPerTarget = [
-  "AdminAPI": 1150, "Cockpit": 3915, "CoreBenchmarks": 900, "DeviceLink": 800, "DeviceModel": 6940,
-  "DeviceSimulator": 5850, "HTTP2": 3270, "NATS": 350, "PhoneRuntime": 2965, "Primitives": 700,
-  "ProviderCredentials": 1985, "RelayClient": 2100, "RelayCluster": 5630, "RelayCore": 10030,
-  "RelayFaults": 350, "RelayRecording": 2950, "RelayRequests": 960, "RelayServer": 11935,
+  "AdminAPI": 1150, "Cockpit": 3950, "CoreBenchmarks": 900, "DeviceLink": 800, "DeviceModel": 6995,
+  "DeviceSimulator": 5930, "HTTP2": 3270, "NATS": 350, "PhoneRuntime": 2980, "Primitives": 700,
+  "ProviderCredentials": 1995, "RelayClient": 2100, "RelayCluster": 5630, "RelayCore": 10030,
+  "RelayFaults": 350, "RelayRecording": 2950, "RelayRequests": 960, "RelayServer": 11970,
   "RelaySetup": 800, "RelayStore": 2850, "RelayTestKit": 350, "SQLite": 450, "TLS": 1880,
-  "Transport": 150, "pushrelay": 6760,
+  "Transport": 150, "pushrelay": 6785,
 ]
 
 /// Files that are one table, a row a case, and may be longer. None is today.
