@@ -418,7 +418,7 @@ struct WaitRoutes {
 
 extension RequestMatch {
   /// Whether a request of which only the refusal is kept may be one.
-  fileprivate func mayMatch(_ refused: RefusedRequest) -> Bool {
+  func mayMatch(_ refused: RefusedRequest) -> Bool {
     // Nobody knows these of it.
     guard tokens == nil, pushType == nil, headers.isEmpty, payload.isEmpty, topic == nil else {
       return false

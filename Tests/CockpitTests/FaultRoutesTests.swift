@@ -84,8 +84,16 @@ import Testing
     (#"{"at":"provider","do":{"drop":true},"when":{"probability":2}}"#, "when.probability"),
     (#"{"at":"provider","do":{"drop":true},"when":{"rate":{"over":1}}}"#, "when.rate"),
     (#"{"at":"provider","do":{"drop":true},"for":"0s"}"#, "for"),
+    (#"{"at":"provider","do":{"drop":true},"for":"30d1ms"}"#, "for"),
+    (#"{"at":"provider","do":{"drop":true},"match":{"topic":""}}"#, "match.topic"),
     (#"{"at":"provider","do":{"drop":true},"until":1}"#, "until"),
   ]
+
+  @Test func aFaultLastsForThirtyDays() throws {
+    let fault = try FaultWish.fault(
+      Array(#"{"at":"provider","do":{"drop":true},"for":"30d","match":{"topic":"a.b"}}"#.utf8))
+    #expect(fault.match.topic == "a.b")
+  }
 
   @Test(arguments: refused) func whatIsNoFaultIsRefused(body: String, field: String?) {
     do {

@@ -64,11 +64,13 @@ import Testing
       #expect((bad.json["message"] as? String)?.contains("10, 5 or 1") == true, "\(bad.text)")
       for (query, count, hasMore) in [
         ("limit=1", 1, true), ("limit=2", 2, false), ("status=400", 1, false),
-        ("status=404", 0, false),
+        ("status=404", 0, false), ("reason=BadPriority", 1, false), ("reason=BadTopic", 0, false),
       ] {
         let found = try await list(ask, "/v1/requests?\(query)", "requests")
         #expect(found.items.count == count && found.hasMore == hasMore, "\(query)")
       }
+      let misspelt = try await ask(.get, "/v1/requests?reason=BadPriorty")
+      #expect(misspelt.status == 400 && misspelt.text.contains("reason"), "\(misspelt.text)")
       let id = good.json["uniqueId"] as? String ?? ""
       let shown = try await ask(.get, "/v1/requests/\(id)")
       let curl = shown.json["curl"] as? String ?? ""

@@ -61,6 +61,30 @@ import Testing
     (#"{"expect":{"what":"sent","match":{"payload":"aps"}}}"#, "expect.match.payload"),
   ]
 
+  /// Of a client that has not shown who it is.
+  @Test func aStrangersRefusalIsAllThatIsKnown() {
+    let (id, moment) = (UniqueID(high: 1, low: 2), Instant(milliseconds: 5))
+    let refused = RefusedRequest(
+      at: moment, uniqueID: id, peer: "", rejection: .missingProviderToken, cause: .asTheReason)
+    let cases: [((inout RequestMatch) -> Void, Bool)] = [
+      ({ _ in }, true), ({ $0.status = 403 }, true), ({ $0.status = 400 }, false),
+      ({ $0.reason = "MissingProviderToken" }, true), ({ $0.reason = "BadPriority" }, false),
+      ({ ($0.status, $0.reason) = (400, "MissingProviderToken") }, false),
+      ({ ($0.status, $0.reason) = (403, "BadPriority") }, false),
+      ({ $0.id = id }, true), ({ $0.id = UniqueID(high: 1, low: 3) }, false),
+      ({ $0.since = moment }, true), ({ $0.since = moment + .milliseconds(1) }, false),
+      ({ $0.topic = "a.b" }, false), ({ $0.tokens = [] }, false),
+      ({ $0.pushType = "alert" }, false),
+      ({ $0.headers = [("apns-priority", "5")] }, false),
+      ({ $0.payload = [PayloadCondition("aps")] }, false),
+    ]
+    for (place, (change, isSo)) in cases.enumerated() {
+      var match = RequestMatch()
+      change(&match)
+      #expect(match.mayMatch(refused) == isSo, "\(place)")
+    }
+  }
+
   @Test(arguments: refused) func whatIsNoWishIsRefused(body: String, field: String?) {
     do {
       let wish = try WaitWish(Array(body.utf8))
