@@ -346,8 +346,10 @@ extension Simulation {
     guard isPassed else {
       return refusals(of: match) + (found.isEmpty ? "" : "; what did: \(list(found))")
     }
-    guard !found.isEmpty else { return "" }
-    return found.count == 1 ? ", another did" : ", \(found.count) others did"
+    // A push with a mistake would pass for one of which nothing came.
+    let refused = match.push == nil ? "" : refusals(of: match)
+    guard !found.isEmpty else { return refused }
+    return refused + (found.count == 1 ? ", another did" : ", \(found.count) others did")
   }
 
   /// Of the push or the place in question.

@@ -105,17 +105,14 @@ extension Simulation {
     loseConnection(phone, saysGoodbye: network == .airplane && before.isConnected)
     let isOn = phones[Int(phone)].model.wakefulness != .off
     if network.isConnected, isOn { connectSoon(phone) }
-    guard network.isConnected, !before.isConnected else { return }
-    sendDocuments(of: phone)
-    let news = phones[Int(phone)].untoldNews
-    phones[Int(phone)].untoldNews = []
-    for one in news { tellRelay(one, of: phone) }
+    if network.isConnected, !before.isConnected { sendDocuments(of: phone) }
   }
 
   /// Tells the relay, and the app's server, what has become of a token or a subscription; without a
   /// network when there is one again.
   mutating func tellRelay(_ news: RegistrationNews, of phone: Int32) {
-    guard phones[Int(phone)].model.network.isConnected else {
+    let model = phones[Int(phone)].model
+    guard model.network.isConnected, model.wakefulness != .off else {
       let (news, most) = (phones[Int(phone)].untoldNews + [news], PhoneEntry.untoldOutcomes)
       return phones[Int(phone)].untoldNews = news.suffix(most)
     }
@@ -141,6 +138,9 @@ extension Simulation {
   }
 
   mutating func connectSoon(_ phone: Int32) {
+    let news = phones[Int(phone)].untoldNews
+    phones[Int(phone)].untoldNews = []
+    for one in news { tellRelay(one, of: phone) }
     let connection = UInt32(relay?.connections.count ?? 0)
     phones[Int(phone)].link = .connecting(connection)
     guard relay != nil else { return order(.connect, phone) }

@@ -49,6 +49,20 @@ import Testing
     #expect(result.isPassed == isTrue)
   }
 
+  /// A push with a mistake passes for one of which nothing came: so it is said.
+  @Test func aRefusedPushIsNamedWhereNothingHappened() throws {
+    let result = try play(
+      scenarioText(
+        events: """
+          [{"at":"10m","push":{"name":"a","to":"anna/chat","priority":3,"payload":{"aps":{"alert":"one"}}}}]
+          """,
+        expect: #"[{"never":{"what":"delivered","push":"a"}},{"never":{"what":"delivered"}}]"#))
+    #expect(result.isPassed)
+    #expect(result.verdicts[0].found.contains("it did not happen; day 1 00:10:00.000"))
+    #expect(result.verdicts[0].found.hasSuffix("refused for anna/chat: 400 BadPriority"))
+    #expect(result.verdicts[1].found == "it did not happen")
+  }
+
   @Test func whatTheySay() throws {
     let result = try play(
       scenarioText(

@@ -103,6 +103,91 @@ import Testing
     #expect(simulation.life(of: push).isDelivered)
   }
 
+  /// What an app brings along goes and comes with it; it is no app itself.
+  @Test func extensionsGoWithTheirApp() {
+    var simulation = Simulation(seed: 3)
+    let phone = simulation.addPhone("anna")
+    let names = ["chat", "chat.voip", "chat.push-type.widgets", "chatter.voip", "chat.other"]
+    let apps = names.map {
+      simulation.install(
+        AppDefinition(name: $0, modes: [.remoteNotification, .location]), on: phone)
+    }
+    simulation.advance(by: .minutes(1))
+    func states() -> [Bool] { apps.map { simulation.model(of: $0)?.state == .uninstalled } }
+    simulation.uninstall(apps[0])
+    #expect(states() == [true, true, true, false, false])
+    let options = PushOptions(type: "voip")
+    let last = simulation.push(.alert("a"), to: apps[1], options)
+    simulation.advance(by: .seconds(10))
+    #expect(simulation.life(of: last).outcome == "not launched: not installed")
+    let refused = simulation.push(.alert("b"), to: apps[1], options)
+    simulation.advance(by: .seconds(1))
+    #expect(simulation.life(of: refused).status == 410)
+    let old = simulation.apps[1].token
+    simulation.installAgain(apps[0])
+    #expect(states() == [false, false, false, false, false])
+    #expect(simulation.apps[1].token != old)
+    let next = simulation.push(.alert("c"), to: apps[1], options)
+    simulation.advance(by: .seconds(10))
+    #expect(simulation.life(of: next).outcome == "newData")
+    simulation.travel(phone)
+    let began = simulation.trace().filter { $0.kind == .began && $0.why == "a place" }
+    #expect(Set(began.compactMap(\.app)) == ["chat", "chatter.voip", "chat.other"], "\(began)")
+  }
+
+  /// A new token reaches nobody before there is a network: the server has the old one.
+  @Test func withoutANetworkTheRelayHearsOfNoNewToken() {
+    var (simulation, phone, app) = simulation()
+    let old = simulation.apps[0].token
+    simulation.setNetwork(.airplane, of: phone)
+    simulation.uninstall(app)
+    simulation.installAgain(app)
+    #expect(simulation.apps[0].token == old)
+    let early = simulation.push(.alert("a"), to: app)
+    simulation.advance(by: .seconds(1))
+    #expect(simulation.life(of: early).status == 200)
+    simulation.setNetwork(.wifi, of: phone)
+    #expect(simulation.apps[0].token != old)
+    simulation.advance(by: .minutes(1))
+    let push = simulation.push(.alert("b"), to: app)
+    simulation.advance(by: .seconds(10))
+    #expect(simulation.life(of: push).isDelivered)
+  }
+
+  /// Nor does a phone that is off hear of a network.
+  @Test func aPhoneThatIsOffTellsNothing() {
+    var (simulation, phone, app) = simulation()
+    let old = simulation.apps[0].token
+    simulation.setNetwork(.airplane, of: phone)
+    simulation.uninstall(app)
+    simulation.installAgain(app)
+    simulation.tell(phone.number, .switchedOff)
+    simulation.setNetwork(.wifi, of: phone)
+    simulation.advance(by: .minutes(1))
+    #expect(simulation.apps[0].token == old)
+    simulation.tell(phone.number, .switchedOn)
+    simulation.advance(by: .minutes(1))
+    #expect(simulation.apps[0].token != old)
+  }
+
+  /// An outcome that a connection took along is told on the next one.
+  @Test(arguments: [Network.airplane, .none]) func noOutcomeIsLost(network: Network) {
+    var (simulation, phone, app) = simulation()
+    simulation.setLink(.init(latency: .seconds(1)), of: phone)
+    let push = simulation.push(.silent, to: app)
+    var waited = 0
+    while !simulation.trace().contains(where: { $0.kind == .reported }), waited < 1000 {
+      simulation.advance(by: .milliseconds(100))
+      waited += 1
+    }
+    simulation.setNetwork(network, of: phone)
+    simulation.advance(by: .minutes(30))
+    #expect(simulation.life(of: push).outcome == nil)
+    simulation.setNetwork(.wifi, of: phone)
+    simulation.advance(by: .minutes(1))
+    #expect(simulation.life(of: push).outcome == "newData")
+  }
+
   @Test func whatIsUninstalledIsUnknownAfterTheNextPush() {
     var (simulation, phone, app) = simulation()
     #expect(simulation.backgroundRefusal(of: app) == nil)

@@ -228,6 +228,21 @@ import Testing
     #expect(found.hasPrefix("x.json:5: \(expected)"), "\(found)")
   }
 
+  /// An expectation that is always met says nothing.
+  @Test(arguments: [
+    (#"{"expect":{"what":"banner"},"count":{}}"#, "count: any number of times"),
+    (#"{"expect":{"what":"banner"},"count":{"min":0}}"#, "count: any number of times"),
+    (
+      #"{"never":{"what":"banner"},"between":["08:00","09:00"]}"#,
+      "between: the scenario is over after 2h"
+    ),
+    (#"{"never":{"what":"banner"},"between":["01:00","01:00"]}"#, "between: nothing is between"),
+  ])
+  func whatIsAlwaysSoIsRefused(expectation: String, expected: String) {
+    let found = problem(scenarioText(expect: "[\(expectation)]"))
+    #expect(found.contains(expected), "\(found)")
+  }
+
   /// What would be dropped without a word is refused.
   @Test(arguments: [
     (#"{"at":"3h","do":"lock","phone":"anna"}"#, "at: the scenario is over after 2h"),
