@@ -65,7 +65,8 @@ package struct WaitWish {
       throw Refusal.body(
         "a push that is refused is never \(what.rawValue): wait for refused", field: "expect.match")
     }
-    // A request may be refused for its type.
+    // A request may be refused for its topic or its type.
+    if what != .refused { _ = try Refusal.topic(match?.topic, "expect.match.topic") }
     if what != .refused, let type = match?.pushType,
       !PushType.allCases.contains(where: { $0.wireName == type })
     {

@@ -16,7 +16,10 @@ extension Phone {
     guard apps[index].live[id] != nil else { return }
     apps[index].live[id]?.tokenSince = nil
     tell(.address(.update(id), isValid: false), index)
-    if isRunning(index) { handToken(of: id, index) } else { runForToken(of: id, index) }
+    if isRunning(index), apps[index].process.readyAt <= now { return handToken(of: id, index) }
+    // One run reads all tokens.
+    let isRun = callbacks.contains { $0.app == AppID(index) && $0.kind == .activity }
+    if !isRun { runForToken(of: id, index) }
   }
 
   /// By an app that runs: all that it had no time for yet.

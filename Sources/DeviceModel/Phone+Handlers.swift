@@ -21,6 +21,7 @@ package enum PushHandler: String, CaseIterable, Hashable, Codable, Sendable {
 extension Phone {
   /// Nil if the handler takes it now.
   func refusal(of push: RemotePush, _ handler: PushHandler) -> LaunchRefusal? {
+    let owner = push.owner ?? push.app
     let refusal: LaunchRefusal? =
       switch handler {
       case .widgets: push.subject == nil ? .nothingChanged : nil
@@ -28,8 +29,8 @@ extension Phone {
       case .location:
         apps[push.app.number].definition.modes.contains(.location) ? nil : .locationModeMissing
       case .complication:
-        launchRefusal(push.owner ?? push.app) ?? refreshRefusal((push.owner ?? push.app).number)
-      case .voip, .pushtotalk: launchRefusal(push.owner ?? push.app)
+        launchRefusal(owner) ?? (owner == foreground ? nil : refreshRefusal(owner.number))
+      case .voip, .pushtotalk: launchRefusal(owner)
       case .wallet: nil
       }
     guard refusal == nil, let (limit, place) = limit(of: handler, push.app) else { return refusal }

@@ -150,12 +150,8 @@ extension Expectation.Window {
     }
     if hasWithin { within = try reader["within"]?.duration() }
     clocks = try reader["between"]?.range { one throws(ScenarioError) in try one.clock() }
-    if let clocks {
-      let between = try reader.required("between")
-      guard clocks.lowerBound < clocks.upperBound else {
-        throw between.problem("nothing is between")
-      }
-      try between.checkIsBeforeEnd(clocks.lowerBound)
+    if let clocks, clocks.lowerBound == clocks.upperBound {
+      throw try reader.required("between").problem("nothing is between")
     }
   }
 
@@ -310,6 +306,9 @@ extension Simulation {
       let at = entries[place].at
       return times.contains(at) && window.clocks?.contains(at % TimeText.day) ?? true
     }
+    if let clocks = window.clocks, !isReached(clocks) {
+      return (false, "it was never that time of day")
+    }
     let isPassed = count.contains(Int64(inside.count))
     let found = found(inside, all, match, count)
     // `time` is when the scenario ended: what was too often by then stays so, no more is known.
@@ -317,6 +316,14 @@ extension Simulation {
     guard isCut, !isPassed || count.upperBound < .max else { return (isPassed, found) }
     let left = TimeText.text(duration: end - time)
     return (false, found + "; the scenario ended \(left) before that time did")
+  }
+
+  /// Whether it was that time of day between the beginning and now.
+  private func isReached(_ clocks: ClosedRange<Int64>) -> Bool {
+    let first = origin % TimeText.day
+    let last = first + time - origin
+    return first <= clocks.upperBound && last >= clocks.lowerBound
+      || last >= clocks.lowerBound + TimeText.day
   }
 
   private func found(

@@ -135,6 +135,10 @@ extension Scenario.PhonePlan: ReadableObject {
       guard plan.name.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
         throw reader.problem("a name has no control characters")
       }
+      // A push goes to PHONE/APP.
+      guard !plan.name.isEmpty, !plan.name.contains("/") else {
+        throw reader.problem("a name has a character or more, and no slash")
+      }
     },
     Field("network", \.network),
     Field("charging", \.isCharging), Field("lowPower", \.isLowPower),

@@ -92,6 +92,9 @@ extension Simulation {
     let outcomes = phones[Int(phone)].untoldOutcomes
     phones[Int(phone)].untoldOutcomes = []
     for (push, outcome) in outcomes { sendUp(.ack(push, outcome), from: phone) }
+    let news = phones[Int(phone)].untoldNews
+    phones[Int(phone)].untoldNews = []
+    for one in news { tellRelay(one, of: phone) }
   }
 
   /// Adapts the link to the phone's current network.
@@ -109,15 +112,16 @@ extension Simulation {
   }
 
   /// Tells the relay, and the app's server, what has become of a token or a subscription; without a
-  /// network when there is one again.
+  /// network when the phone has connected again.
   mutating func tellRelay(_ news: RegistrationNews, of phone: Int32) {
     let model = phones[Int(phone)].model
-    guard model.network.isConnected, model.wakefulness != .off else {
+    guard model.network.isConnected, model.wakefulness != .off, isRelayUp else {
       let (news, most) = (phones[Int(phone)].untoldNews + [news], PhoneEntry.untoldOutcomes)
       return phones[Int(phone)].untoldNews = news.suffix(most)
     }
     switch news {
-    case .app(let app): renewToken(of: app)
+    case .app(let app):
+      if model[apps[Int(app)].id]?.state != .uninstalled { renewToken(of: app) }
     case .address(let address, let app, let isValid): follow(address, isValid: isValid, of: app)
     }
   }
@@ -138,9 +142,6 @@ extension Simulation {
   }
 
   mutating func connectSoon(_ phone: Int32) {
-    let news = phones[Int(phone)].untoldNews
-    phones[Int(phone)].untoldNews = []
-    for one in news { tellRelay(one, of: phone) }
     let connection = UInt32(relay?.connections.count ?? 0)
     phones[Int(phone)].link = .connecting(connection)
     guard relay != nil else { return order(.connect, phone) }
@@ -285,10 +286,8 @@ extension Simulation {
 
   mutating func arrive(_ item: ItemUp, from phone: Int32, over connection: UInt32) {
     guard phones[Int(phone)].link == .live(connection) else {
-      // Lost with the connection. The phone tells an outcome again.
-      if case .ack(let push, .some(let outcome)) = item, outcome != .later {
-        keep(outcome, of: push, on: phone)
-      }
+      // Lost with the connection. The phone tells an outcome again, at once or with the next one.
+      if case .ack(_, .some(let outcome)) = item, outcome != .later { sendUp(item, from: phone) }
       return
     }
     let id = Self.connectionID(connection)

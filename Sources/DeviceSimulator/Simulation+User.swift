@@ -70,13 +70,15 @@ extension Simulation {
 
   /// Installs an uninstalled app again, with new tokens.
   public mutating func installAgain(_ app: AppHandle) {
-    for part in parts(of: app) {
-      guard let model = model(of: part) else { continue }
-      let isNew = model.state == .uninstalled
+    let channel = PushType.pushtotalk.topicSuffix
+    // The app joins a channel itself.
+    for part in parts(of: app) where part == app || !part.name.hasSuffix(channel) {
+      guard let before = model(of: part) else { continue }
       let phone = apps[Int(part.number)].phone
       // The phone ignores one that is there, with a trace entry.
-      tell(phone, .appInstalled(model.definition))
-      if isNew { tellRelay(.app(part.number), of: phone) }
+      tell(phone, .appInstalled(before.definition))
+      let isThere = model(of: part)?.state != .uninstalled
+      if before.state == .uninstalled, isThere { tellRelay(.app(part.number), of: phone) }
     }
   }
 

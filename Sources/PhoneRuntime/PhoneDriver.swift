@@ -361,14 +361,18 @@ extension PhoneDriver {
   /// Reports an app as uninstalled, or as installed again with a new token, by its state at that
   /// time: an app that is back must not be unregistered because of an earlier push.
   private func tellRelay(of topic: String, isNew: Bool, _ phone: Int) {
-    tellRelay(of: topic, isOver: true, phone, without: isNew ? topic : nil) {
-      _, gone, api, identity in
-      if gone.contains(topic) { try await api.unregister(topic: topic, of: identity) }
-    }
-    guard isNew else { return }
     let environment = simulation.model(of: phone).app(named: topic)?.definition.environment
-    tellRelay(of: topic, isOver: false, phone) { driver, gone, api, identity in
-      guard !gone.contains(topic) else { return }
+    tellRelay(of: topic, isOver: true, phone, without: isNew ? topic : nil) {
+      driver, gone, api, identity in
+      guard gone.contains(topic) else { return }
+      do {
+        try await api.unregister(topic: topic, of: identity)
+      } catch ClientError.refused(let refusal)
+        where isNew && refusal.reason == DeviceRefusal.unknownApp.row.reason
+      {}
+      let others = driver.uninstalled(on: phone)
+      guard isNew, !others.contains(topic) else { return }
+      let identity = try await driver.configuration.identify(phone, others, api)
       let token = try await api.register(topic: topic, environment: environment, of: identity)
       driver.simulation.handle(.registered(app: topic, token: token), of: phone, at: driver.now)
       driver.settle()

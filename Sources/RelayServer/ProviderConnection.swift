@@ -322,7 +322,7 @@ extension ProviderConnection {
     raiseStreamsIfAuthorized(handler)
     if case .failure = outcome, !credentials.isAuthorized {
       handler.transport.http2.chargeRefusal(stream)
-      if open.count + waiting.count >= Limits.refusedRequests {
+      if open.count + waiting.count + channels.count >= Limits.refusedRequests {
         // Only the head was looked at, so the request may safely be sent again.
         handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.refusedStream)
         return

@@ -53,6 +53,7 @@ import Testing
     (#"{"expect":{"what":"sent","topic":""}}"#, "expect.topic"),
     (#"{"expect":{"what":"refused","topic":"not a topic"}}"#, "expect.topic"),
     (#"{"expect":{"what":"sent","match":{"topic":""}}}"#, "expect.match.topic"),
+    (#"{"expect":{"what":"sent","match":{"topic":"not a topic"}}}"#, "expect.match.topic"),
     (#"{"expect":{"what":"refused","match":{"reason":"BadPriorty"}}}"#, "expect.match.reason"),
     (#"{"expect":{"what":"refused","match":{"status":999}}}"#, "expect.match.status"),
     (#"{"expect":{"what":"received","match":{"pushType":"alrt"}}}"#, "expect.match.pushType"),

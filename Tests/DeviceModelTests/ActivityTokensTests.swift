@@ -53,6 +53,26 @@ import Testing
     #expect(updates(bench) == 10)
   }
 
+  /// What runs reads all, and none before it runs.
+  @Test func twoActivitiesHaveTheirNextTokensFromOneRun() {
+    var bench = bench()
+    bench.send(
+      .activity(.started(mail, type: "Order", attributes: [], content: [], channel: nil)),
+      .appLeft, .locked)
+    bench.wait(.hours(1))
+    bench.send(.memoryRanOut)
+    bench.clear()
+    bench.send(.activity(.renewed(mail, first)), .activity(.renewed(mail, ActivityID(2))))
+    func handed() -> Int {
+      bench.actions.count {
+        if case .activity(_, .address(.update, isValid: true)) = $0 { true } else { false }
+      }
+    }
+    #expect(handed() == 0)
+    bench.wait(.seconds(10))
+    #expect(handed() == 2 && bench.callbackSteps(of: mail).count { $0 == .began(.activity) } == 1)
+  }
+
   /// Content of its own comes without a stale date.
   @Test func theAppsOwnUpdateIsNotStale() {
     var bench = bench()

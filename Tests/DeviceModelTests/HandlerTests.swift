@@ -38,6 +38,14 @@ import Testing
       bench.reports[PushID(1)] == [handler == .complication ? .notLaunched(refusal) : .newData])
   }
 
+  @Test func inFrontAnAppTakesItsComplicationsPush() {
+    var bench = bench()
+    bench.send(.refreshSwitched(nil, isOn: false), .unlocked, .appOpened(mail))
+    bench.send(.pushReceived(push(1, .complication)))
+    bench.wait(.minutes(1))
+    #expect(bench.reports[PushID(1)] == [.newData])
+  }
+
   @Test(arguments: PushHandler.allCases)
   func eachTakesItsPush(handler: PushHandler) {
     var bench = bench()

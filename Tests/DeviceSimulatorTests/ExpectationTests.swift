@@ -34,6 +34,8 @@ import Testing
     (#"{"expect":{"what":"banner"},"between":["00:05","00:25"],"count":2}"#, true),
     (#"{"never":{"what":"banner"},"between":["00:21","23:59"]}"#, true),
     (#"{"never":{"what":"banner"},"between":["00:10","00:11"]}"#, false),
+    (#"{"never":{"what":"banner"},"between":["01:59","23:59"]}"#, true),
+    (#"{"never":{"what":"banner"},"between":["08:00","09:00"]}"#, false),
     (#"{"never":{"what":"banner"}}"#, false),
     (#"{"never":{"what":"banner"},"before":"10m"}"#, true),
     (#"{"order":[{"what":"banner","push":"a"},{"what":"banner","push":"b"}]}"#, true),
@@ -54,7 +56,8 @@ import Testing
     let result = try play(
       scenarioText(
         events: """
-          [{"at":"10m","push":{"name":"a","to":"anna/chat","priority":3,"payload":{"aps":{"alert":"one"}}}}]
+          [{"at":"10m","push":{"name":"a","to":"anna/chat","priority":3,
+            "payload":{"aps":{"alert":"one"}}}}]
           """,
         expect: #"[{"never":{"what":"delivered","push":"a"}},{"never":{"what":"delivered"}}]"#))
     #expect(result.isPassed)

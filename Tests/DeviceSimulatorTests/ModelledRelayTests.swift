@@ -147,8 +147,8 @@ import Testing
     simulation.advance(by: .seconds(1))
     #expect(simulation.life(of: early).status == 200)
     simulation.setNetwork(.wifi, of: phone)
-    #expect(simulation.apps[0].token != old)
     simulation.advance(by: .minutes(1))
+    #expect(simulation.apps[0].token != old)
     let push = simulation.push(.alert("b"), to: app)
     simulation.advance(by: .seconds(10))
     #expect(simulation.life(of: push).isDelivered)
@@ -165,9 +165,53 @@ import Testing
     simulation.setNetwork(.wifi, of: phone)
     simulation.advance(by: .minutes(1))
     #expect(simulation.apps[0].token == old)
+    // Nor does it install anything.
+    simulation.uninstall(app)
     simulation.tell(phone.number, .switchedOn)
     simulation.advance(by: .minutes(1))
     #expect(simulation.apps[0].token != old)
+  }
+
+  @Test func aPhoneThatIsOffInstallsNothing() {
+    var (simulation, phone, app) = simulation()
+    let old = simulation.apps[0].token
+    simulation.uninstall(app)
+    simulation.tell(phone.number, .switchedOff)
+    simulation.installAgain(app)
+    simulation.tell(phone.number, .switchedOn)
+    simulation.advance(by: .minutes(1))
+    #expect(simulation.apps[0].token == old && simulation.model(of: app)?.state == .uninstalled)
+  }
+
+  /// What the relay is to hear waits for it.
+  @Test func whileTheRelayIsDownItHearsOfNoToken() {
+    var (simulation, phone, app) = simulation()
+    let old = simulation.apps[0].token
+    simulation.setNetwork(.airplane, of: phone)
+    simulation.uninstall(app)
+    simulation.installAgain(app)
+    simulation.crashRelay(for: .seconds(60))
+    simulation.setNetwork(.wifi, of: phone)
+    simulation.advance(by: .minutes(5))
+    #expect(simulation.apps[0].token != old)
+    let push = simulation.push(.alert("b"), to: app)
+    simulation.advance(by: .seconds(10))
+    #expect(simulation.life(of: push).isDelivered)
+  }
+
+  /// One whose next connection stands before it is lost is told at once.
+  @Test func anOutcomeIsToldOnTheNextConnection() {
+    var (simulation, phone, app) = simulation()
+    simulation.setLink(.init(latency: .seconds(5), reconnect: .seconds(1)), of: phone)
+    let push = simulation.push(.silent, to: app)
+    var waited = 0
+    while !simulation.trace().contains(where: { $0.kind == .reported }), waited < 1000 {
+      simulation.advance(by: .milliseconds(100))
+      waited += 1
+    }
+    simulation.connectAgain(phone)
+    simulation.advance(by: .minutes(1))
+    #expect(simulation.life(of: push).outcome == "newData")
   }
 
   /// An outcome that a connection took along is told on the next one.

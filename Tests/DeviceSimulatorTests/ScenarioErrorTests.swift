@@ -228,14 +228,15 @@ import Testing
     #expect(found.hasPrefix("x.json:5: \(expected)"), "\(found)")
   }
 
+  @Test(arguments: ["", "an/na"]) func aPhonesNameCanBeAddressed(name: String) {
+    let found = problem(scenarioText(phones: #"[{"name":"\#(name)","apps":[{"name":"chat"}]}]"#))
+    #expect(found.contains("name: a name has a character or more, and no slash"), "\(found)")
+  }
+
   /// An expectation that is always met says nothing.
   @Test(arguments: [
     (#"{"expect":{"what":"banner"},"count":{}}"#, "count: any number of times"),
     (#"{"expect":{"what":"banner"},"count":{"min":0}}"#, "count: any number of times"),
-    (
-      #"{"never":{"what":"banner"},"between":["08:00","09:00"]}"#,
-      "between: the scenario is over after 2h"
-    ),
     (#"{"never":{"what":"banner"},"between":["01:00","01:00"]}"#, "between: nothing is between"),
   ])
   func whatIsAlwaysSoIsRefused(expectation: String, expected: String) {
