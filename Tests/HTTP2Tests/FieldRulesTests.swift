@@ -76,6 +76,8 @@ import Testing
       (Self.valid + [("content-length", "3"), ("content-length", "3")], false),
       (Self.valid + [("content-length", "+3")], false), (Self.valid + [("te", "gzip")], false),
       (Self.valid + [("upgrade", "h2c")], false), (with(":path", ""), false),
+      (with(":method", ""), false), (with(":scheme", ""), false), (with(":authority", ""), false),
+      (Self.valid.dropLast() + [("host", "")], false),
       (with(":path", "*"), false), (with(":path", "a"), false),
       (with(":path", "*").map { $0.0 == ":method" ? ($0.0, "OPTIONS") : $0 }, true),
       (with(":scheme", "gopher").map { $0.0 == ":path" ? ($0.0, "a") : $0 }, true),

@@ -170,6 +170,29 @@ import Testing
     #expect(try judge(client).goAway == HTTP2ErrorCode.protocolError)
   }
 
+  /// A length that is said again counts again.
+  @Test(arguments: [(5, true), (3, false), (6, false)])
+  func aRepeatedLengthIsALength(sent: Int, isRight: Bool) throws {
+    var configuration = HTTP2Configuration()
+    configuration.tellsRepeatedFields = true
+    let server = try End(.server, configuration)
+    var client = RawClient()
+    let deflater = Deflater()
+    let fields = (validRequest + [("content-length", "5")]).map { name, value in
+      var field = Field(Array(name.utf8), Array(value.utf8))
+      field.isIndexed = true
+      return field
+    }
+    for (stream, count) in [(1, 5), (3, sent)] as [(Int, Int)] {
+      client.append(type: 1, flags: 4, stream: stream, deflater.encode(fields))
+      client.append(type: 0, flags: 1, stream: stream, [UInt8](repeating: 7, count: count))
+    }
+    server.receive(client.take())
+    #expect(server.repeatedCount > 0)
+    let resets = WireFrame.parse(server.output()).filter { $0.type == 3 }
+    #expect(resets.map(\.stream) == (isRight ? [] : [3]))
+  }
+
   /// RFC 9113 section 8.1.1, whatever is kept of the body, wherever the bytes are cut.
   @Test(arguments: [1_000, 2]) func bodiesAreAsLongAsTheySay(limit: Int) throws {
     for (said, pieces, isRight) in [
