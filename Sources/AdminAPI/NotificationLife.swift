@@ -130,8 +130,12 @@ package struct WaitAnswer: Codable, Sendable {
   package var at: Int64
   package var relayTime: String
   package var events: [NotificationLife.Step]
+  /// The ids of those that were refused, where that was awaited.
+  package var requests: [String]?
 
-  package init(at: Int64, relayTime: String, events: [NotificationLife.Step] = []) {
-    (self.at, self.relayTime, self.events) = (at, relayTime, events)
+  package init(
+    at: Int64, relayTime: String, events: [NotificationLife.Step] = [], requests: [String]? = nil
+  ) {
+    (self.at, self.relayTime, self.events, self.requests) = (at, relayTime, events, requests)
   }
 }

@@ -186,8 +186,8 @@ struct WaitRoutes {
   private struct Finding {
     var lives: [Relay.Life] = []
     var events: [NotificationLife.Step] = []
-    /// When such requests were refused.
-    var refusals: [Instant] = []
+    /// Such requests that were refused, and when, oldest first.
+    var refusals: [(at: Instant, id: UniqueID)] = []
     var isHopeless = false
     /// True if such pushes are known, whatever their requests are like.
     var isKnown = false
@@ -269,14 +269,15 @@ struct WaitRoutes {
     finding.missing = found.missing
     finding.refusals = found.value
       .filter { match.matches($0) && $0.answer?.refusal != nil }
-      .map(\.at).sorted()
+      .map { ($0.at, $0.uniqueID) }
     // Of a client that has not shown who it is only the refusal is kept.
     let kept = Set(found.value.map(\.uniqueID))
     let refused = await relay.refusals(limit: Limits.rememberedRefusals)
     finding.missing.formUnion(refused.missing)
     finding.refusals += refused.value
-      .filter { !kept.contains($0.uniqueID) && match.mayMatch($0) }.map(\.at)
-    finding.refusals.sort()
+      .filter { !kept.contains($0.uniqueID) && match.mayMatch($0) }
+      .map { ($0.at, $0.uniqueID) }
+    finding.refusals.sort { $0.at < $1.at }
     if finding.refusals.isEmpty { finding.nearest = found.value.first }
     if let push = wish.push {
       let life = await relay.life(of: push)
@@ -323,11 +324,12 @@ struct WaitRoutes {
   }
 
   private func met(_ finding: Finding, _ wish: WaitWish, since start: Instant) -> WaitAnswer? {
-    let times = finding.events.map(\.time) + finding.refusals.map(\.milliseconds)
+    let times = finding.events.map(\.time) + finding.refusals.map(\.at.milliseconds)
     guard !wish.never, finding.isSo || times.count >= wish.count else { return nil }
     return WaitAnswer(
       at: finding.isSo ? relay.now.milliseconds : times[wish.count - 1],
-      relayTime: (relay.now - start).text, events: finding.events)
+      relayTime: (relay.now - start).text, events: finding.events,
+      requests: wish.what == .refused ? finding.refusals.map(\.id.description) : nil)
   }
 
   /// The answer when the time is over or the wait is hopeless.
@@ -346,8 +348,9 @@ struct WaitRoutes {
       guard !finding.isSo else {
         throw Refusal.conflict("Happened", "the device is \(wish.what.rawValue)")
       }
-      if let at = finding.refusals.first {
-        throw Refusal.conflict("Happened", "such a request was refused at \(at.iso8601)")
+      if let first = finding.refusals.first {
+        let when = "such a request was refused at \(first.at.iso8601)"
+        throw Refusal.conflict("Happened", "\(when): \(first.id)")
       }
       guard let event = finding.events.first else {
         try checkNever(finding, wish, since: start)

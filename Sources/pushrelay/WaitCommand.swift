@@ -68,7 +68,8 @@ struct WaitCommand: AsyncParsableCommand {
     try await common.show(.POST, "/v1/wait", body: try JSONText.bytes(body)) { (met: WaitAnswer) in
       for event in met.events.prefix(count) { Console.say("\(event.at)  \(event.text)") }
       if met.events.count > count { Console.log("and \(met.events.count - count) more") }
-      guard met.events.isEmpty else { return }
+      for id in (met.requests ?? []).prefix(count) { Console.say("refused  \(id)") }
+      guard met.events.isEmpty, met.requests?.isEmpty != false else { return }
       Console.say(
         never ? "it has not happened in \(met.relayTime)" : "it is so after \(met.relayTime)")
     }

@@ -114,6 +114,11 @@ import Testing
         }
       }
       #expect(met == "met 0", "refusals are no events")
+      let one = try await ask.relay.cockpit.wait(Array(#"{"expect":{"what":"refused"}}"#.utf8))
+      let listed = try await ask(.get, "/v1/requests?status=400")
+      let rows = listed.json["requests"] as? [[String: Any]] ?? []
+      let (ids, told) = (rows.compactMap { $0["uniqueId"] as? String }, one.requests ?? [])
+      #expect(told.count >= 100 && !ids.isEmpty && Set(ids).isSubset(of: told), "\(told)")
     }
   }
 
