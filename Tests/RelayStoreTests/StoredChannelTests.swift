@@ -72,6 +72,41 @@ import Testing
     #expect(try await subscriptions() == [])
   }
 
+  @Test func channelsAndSubscriptionsComeAlongToAnotherJournal() async throws {
+    let journal = try Listener().open(directory)
+    _ = try await journal.budgets(under: .strict, at: now)
+    for number in [1, 2] as [UInt64] { try await journal.add(channel(number)) }
+    _ = try await journal.order(broadcast(5, on: channel(1)), at: now)
+    let device = DeviceID(UniqueID(high: 8, low: 8))
+    let token = DeviceToken(random: (1, 2, 3), routingKey: device.routingKey)
+    let first = journal.sequences(ofShard: 0).first
+    let contents: [JournalRecord.Content] = [
+      .enrolled(device, SecretHash(words: (1, 2, 3, 4))),
+      .registered(device, bundle, token, isOwn: false),
+      .subscribed(device, bundle, channel(1).id),
+    ]
+    let written = contents.enumerated().map { place, content in
+      JournalRecord(sequence: first + UInt64(place), content: content)
+    }
+    journal.submit(shard: 0, records: written, forgets: [])
+    await journal.stop()
+    let old = try StoppedJournal(path: directory.journal)
+    var records: [RestoredRecord] = []
+    try old.replay { records.append($0) }
+    let commons = try old.commons()
+    let copy = directory.path + "/copy.sqlite"
+    let new = try NewJournal(path: copy)
+    try new.add(records, listing: [])
+    #expect(try new.finish(commons).channels == 2)
+    let read = try StoppedJournal(path: copy)
+    var found: [ChannelID] = []
+    try read.replay { record in
+      if case .subscription(device, bundle, let channel) = record { found.append(channel) }
+    }
+    #expect(found == [channel(1).id])
+    #expect(try read.commons().channels == commons.channels && commons.channels.count == 2)
+  }
+
   /// Those that a start finds.
   private func subscriptions() async throws -> [ChannelID] {
     let journal = try Listener().open(directory)

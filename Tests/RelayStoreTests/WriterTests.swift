@@ -5,6 +5,16 @@ import Testing
 
 @testable import RelayStore
 
+@Suite("Durations") struct DurationTests {
+  @Test(arguments: [
+    (Duration.milliseconds(1500), UInt64(1_500_000_000)), (.nanoseconds(1), 1), (.zero, 0),
+    (.seconds(-1), 0), (.seconds(Int64.max), .max / 2),
+  ])
+  func inNanoseconds(duration: Duration, nanoseconds: UInt64) {
+    #expect(duration.nanoseconds == nanoseconds)
+  }
+}
+
 /// What nobody waits for and a failed batch has not written.
 @Suite("What the journal owes") struct WriterTests {
   /// Fails so many of the next writes.
