@@ -129,6 +129,11 @@ package actor PhoneDriver {
       for name in configuration.scenario.phones.map(\.name) {
         let storage = try PhoneStorage(directory: "\(directory)/\(name)")
         last[name] = try Self.lastingPhone(storage, configuration)
+        if last[name] != nil, !configuration.scenario.expectations.isEmpty {
+          configuration.warn(
+            "\(name) goes on where it was, not as the scenario has it begin; with a state "
+              + "directory of its own it begins anew")
+        }
         storages.append(storage)
       }
     }
