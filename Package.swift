@@ -336,7 +336,9 @@ let package = Package(
       swiftSettings: safe),
     .testTarget(
       name: "ProviderCredentialsTests",
-      dependencies: ["Primitives", "ProviderCredentials", "RelayCore", "TestSupport", "TLS"],
+      dependencies: [
+        "Primitives", "ProviderCredentials", "RelayCore", "RelayStore", "TestSupport", "TLS",
+      ],
       swiftSettings: safe),
     .testTarget(
       name: "RelayFaultsTests", dependencies: ["Primitives", "RelayCore", "RelayFaults"],

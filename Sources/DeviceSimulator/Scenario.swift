@@ -21,6 +21,7 @@ public struct Scenario: Sendable {
   package var phones: [PhonePlan] = []
   var events: [EventPlan] = []
   var expectations: [Expectation] = []
+  package var hasExpectations: Bool { !expectations.isEmpty }
 
   struct RelayPlan: Sendable {
     var policy = RelayPolicy.documented

@@ -129,7 +129,7 @@ package actor PhoneDriver {
       for name in configuration.scenario.phones.map(\.name) {
         let storage = try PhoneStorage(directory: "\(directory)/\(name)")
         last[name] = try Self.lastingPhone(storage, configuration)
-        if last[name] != nil, !configuration.scenario.expectations.isEmpty {
+        if last[name] != nil, configuration.scenario.hasExpectations {
           configuration.warn(
             "\(name) goes on where it was, not as the scenario has it begin; with a state "
               + "directory of its own it begins anew")

@@ -1,6 +1,7 @@
 import Foundation
 import Primitives
 import RelayCore
+import RelayStore
 import TLS
 import TestSupport
 import Testing
@@ -50,6 +51,32 @@ import Testing
     let text = try directory.signer(forKeyID: "TOPICKEY01").token(issuedAtSeconds: 1)
     let bytes = Array(text.utf8)
     #expect(try ProviderToken(parsing: bytes.span).isSigned(by: keys.keys[1].publicKey))
+  }
+
+  /// As a node of a cluster takes over what the others have.
+  @Test func allKeysAreReplaced() throws {
+    func stored(_ keyID: String, _ key: P256.PrivateKey, topics: [String] = [])
+      -> StoredProviderKey
+    {
+      StoredProviderKey(
+        keyID: keyID, teamID: TestProvider.team, topics: topics, environment: nil,
+        relatedKeyID: nil, publicKey: key.publicKey.pem)
+    }
+    let (first, second) = (P256.PrivateKey(), P256.PrivateKey())
+    let (one, two) = (stored("KEYNUMBER1", first), stored("KEYNUMBER2", second, topics: ["a.b"]))
+    try directory.replace(with: [one])
+    try directory.replace(with: [one, two])
+    #expect(try directory.list().map(\.keyID) == ["KEYNUMBER1", "KEYNUMBER2"])
+    let keys = try directory.load()
+    #expect(keys.broken.isEmpty && keys.keys.map(\.topics?.names) == [nil, ["a.b"]])
+    #expect(keys.keys.map(\.publicKey.pem) == [first.publicKey.pem, second.publicKey.pem])
+    let registry = directory.path + "/keys.json"
+    let before = try FileManager.default.attributesOfItem(atPath: registry)[.systemFileNumber]
+    try directory.replace(with: [one, two])
+    let after = try FileManager.default.attributesOfItem(atPath: registry)[.systemFileNumber]
+    #expect(before as? Int == after as? Int, "nothing is written again")
+    try directory.replace(with: [two])
+    #expect(try directory.list().map(\.keyID) == ["KEYNUMBER2"])
   }
 
   @Test func addsPrivateAndPublicHalves() throws {

@@ -22,6 +22,14 @@ import Testing
     #expect(try difference(condition) == nil)
   }
 
+  /// Two backslashes are one of the name, and escape nothing behind them.
+  @Test func aBackslashMayBeEscaped() throws {
+    let tree = try JSONTree.read(Array(#"{"a\\":1,"b=":2}"#.utf8))
+    #expect(PayloadCondition(#"a\\=1"#).difference(in: tree) == nil)
+    #expect(PayloadCondition(#"a\\=2"#).difference(in: tree) != nil)
+    #expect(PayloadCondition(#"b\==2"#).difference(in: tree) == nil)
+  }
+
   @Test(arguments: [
     ("aps.badge=3", "aps.badge is 2, not 3"), ("aps.badge=\"2\"", "aps.badge is 2, not \"2\""),
     ("aps.alert.title=Hello", #"aps.alert.title is "Hello \"you\"", not "Hello""#),

@@ -36,6 +36,20 @@ import Testing
     }
   }
 
+  /// With an id that push is meant, however much of it differs.
+  @Test func theOneThatIsAskedForIsNearest() throws {
+    let (own, other) = (try Sample.push(1), try Sample.push(4))
+    let wanted = match {
+      $0.id = own.uniqueID
+      $0.topic = "com.example.x"
+      $0.pushType = "background"
+    }
+    #expect(wanted.nearest([own, other])?.uniqueID == own.uniqueID)
+    #expect(wanted.nearest([other, own])?.uniqueID == own.uniqueID)
+    let byProvidersID = match { $0.id = other.apnsID }
+    #expect(byProvidersID.nearest([own, other])?.uniqueID == other.uniqueID)
+  }
+
   @Test func conditionsThatHoldSayNothing() throws {
     let request = try Sample.push(4)
     let wanted = match {

@@ -175,9 +175,11 @@ function drawTime() {
 	$("none").hidden = !isFiltered() || shown[0];
 }
 function drawTable() {
-	const past = view.at ? inView().filter(({ t }) => t <= view.at) : inView();
+	// Of an opened group all: the table is the way to its marks without a mouse.
+	const [first, last] = view.zoom ? view.zoom.split("-").map(Number) : [0, Infinity], end = Math.min(last, view.at || Infinity), limit = view.zoom ? 1000 : 100;
+	const past = inView().filter(({ t }) => t >= first && t <= end);
 	// At most 16 new rows in a frame; more follow.
-	most = busy ? 12 : past.indexOf(rows[0], -16) < 0 ? 16 : Math.min(most + 16, 100);
+	most = busy ? 12 : past.indexOf(rows[0], -16) < 0 ? 16 : Math.min(most + 16, limit);
 	rows = past.slice(-most).reverse();
 	reconcile($("table").tBodies[0], rows, ({ key }) => key, (entry) => h("tr", { "data-push": entry.life.uniqueId || null }, [..."123456"].map((column) => h(column === "3" ? "td.dev" : "td"))), (row, entry) => {
 		const { t, mark, step, life: { uniqueId, device, topic } } = entry, isRefused = mark === "refused", name = device && nameOf(device), app = shortTopic(isRefused ? topic : step.topic ?? ""), texts = [name, app, known.today].join();
@@ -186,7 +188,7 @@ function drawTable() {
 		row.shows = texts;
 		[[moment(t)], [uniqueId && pushLink(uniqueId)], [name], [app], [icon(mark), wordOf(entry)], [whyOf(entry)]].forEach((content, index) => row.cells[index].replaceChildren(...content));
 	});
-	if (past.length > most && most < 100) dirty("table");
+	if (past.length > most && most < limit) dirty("table");
 	later("names", () => busy || loadNames(rows), 600);
 	dirty("filters");
 }

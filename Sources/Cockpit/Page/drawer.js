@@ -47,11 +47,15 @@ function headersOf(text) {
 }
 const verdict = (good, text) => h(good ? "b.good" : "b.bad", `${good ? "✓" : "✗"} ${text} `);
 const warn = (text) => h("p.warn", `⚠ ${text}`);
+// What was being written, when its drawer is opened again.
+let composed;
 function compose(body) {
 	const fields = [field("To: name or id of a phone, or a token", "input#c-to"), field("App", "input#c-app"), field("Headers", "textarea#c-headers", { rows: 3 }), field("Payload", "textarea#c-payload", { rows: 6 })];
 	const [to, app, head, text] = fields.map(({ control }) => control), says = h("div#c-lint"), answer = h("p#c-answer", { role: "status" });
 	const draft = () => ({ headers: headersOf(head.value), payload: JSON.parse(text.value) });
-	let timer, told;
+	const before = composed?.controls.map(({ value }) => value);
+	composed = { controls: [to, app, head, text], told: composed?.told };
+	let timer;
 	function check() {
 		clearTimeout(timer);
 		timer = setTimeout(async () => {
@@ -82,12 +86,13 @@ function compose(body) {
 	body.append(h("div", fields.slice(0, 3)), h("div", h("div.row", button("Silent", () => pick("silent")), button("Alert", () => pick("visible"))), fields[3]),
 		h("div", says, h("div.row", button("Send", () => send(1)), button("Send 5", () => send(5))), answer));
 	pick("silent");
+	before?.forEach((value, place) => (composed.controls[place].value = value));
 	setTimeout(() => text.focus());
 	return () => {
 		// The chosen phone, else the first: what is there can be sent to at once.
 		const { device, apps } = page.phone || page.first || {};
-		if (!device || told === device || !view.phone && to.value) return;
-		told = to.value = device;
+		if (!device || composed.told === device || !view.phone && to.value) return;
+		composed.told = to.value = device;
 		app.value = apps[0]?.topic ?? "";
 	};
 }
@@ -179,7 +184,7 @@ function charts(body) {
 	return () => set(body, ["received", "delivered", "refused", "waiting"].map((key) => {
 		const points = known.stats.map((sample, index, { [index - 1]: before }) => (key === "waiting" ? sample[key]
 			: before ? Math.max(0, sample[key] - before[key]) * 1000 / Math.max(200, sample.wall - before.wall) : 0));
-		const top = Math.max(1, ...points), name = `${key} ${key === "waiting" ? "now" : "a second"}`;
+		const top = Math.max(1, ...points), name = key === "waiting" ? "waiting for the journal" : `${key} a second`;
 		return h("div", h("div.title", name, h("b", number(Math.round(points.at(-1) ?? 0)))), s("svg.chart", { viewBox: "0 0 100 52", preserveAspectRatio: "none", role: "img", "aria-label": `${name}, at most ${Math.round(top)}` },
 			s("path", { d: "M0 50L" + points.map((value, index) => `${index / points.length * 100} ${50 - value / top * 46}`).join("L") })));
 	}));

@@ -249,8 +249,10 @@ function timeTicks(back, { X, from, to, put, bottom }) {
 // The times of columns, and how long was nothing between them: the longest first, as many as have room.
 function orderTicks(back, { columns, earlier }, put, bottom) {
 	if (earlier[0]) {
-		const more = s("g.open", opens(earlier[0].t, earlier.at(-1).t, `${number(earlier.length)} earlier: open`));
-		put(more, 8, 13, `◂ ${number(earlier.length)}${known.from ? "+" : ""} earlier`, ".n", "start");
+		// Of one moment they are with the others, in the table alone.
+		const isOne = earlier[0].t === columns.at(-1).t;
+		const more = isOne ? s("g") : s("g.open", opens(earlier[0].t, earlier.at(-1).t, `${number(earlier.length)} earlier: open`));
+		put(more, 8, 13, `◂ ${number(earlier.length)}${known.from ? "+" : ""} ${isOne ? "in the table" : "earlier"}`, ".n", "start");
 		back.append(more);
 	}
 	const gaps = columns.map(({ t, x, lanes }, index) => ({ t, x, lanes, gap: index ? !columns[index - 1].isApart && t - columns[index - 1].t : Infinity, isNewDay: day(t) !== (index ? day(columns[index - 1].t) : known.today), middle: (columns[index - 1]?.x + x) / 2 }));

@@ -60,6 +60,8 @@ export function drawPhone() {
 	const isPast = !!view.at, device = isPast ? past?.at === view.at && past : page.phone, time = view.at || page.now(), name = nameOf(view.phone), phone = isPast ? null : own, short = view.phone.slice(0, 8);
 	if (page.phone?.missing) return [h("h2", `Phone ${name}`), h("p.why.away", page.phone.missing)];
 	const apps = (device?.apps ?? []).filter(({ topic }) => !partOf(topic)), tokens = (device?.apps ?? []).filter(({ topic }) => partOf(topic));
+	// The relay forgets one that is uninstalled; the phone can install it again.
+	for (const { app, state } of phone?.apps ?? []) if (state === "uninstalled" && !apps.some(({ topic }) => topic === app)) apps.push({ topic: app });
 	const note = isPast && (device ? device.message && `How this phone was at ${moment(view.at)} is not known: ${device.reason === "UnknownRecording" ? "nothing was recorded. Recordings begins one." : device.message}` : "…");
 	const facts = device?.apps && joined(isPast && `at ${moment(view.at)}`, device.connected ? "connected" : "away", phone?.network ?? device.network, device.power, `screen ${device.screen}`, phone && (phone.processor === "off" ? "switched off" : LOCKS[phone.lock]));
 	return [h("div.title", h("h2", name === short ? `Phone ${name}` : name), h("code.dim", short)), h("p.dim", facts || ""),
@@ -78,7 +80,7 @@ function appRow({ topic, environment, budget, visible, silent }, phone) {
 	const { state, badge, refused, lastRun } = phone?.apps.find(({ app }) => app === topic) ?? {}, short = shortTopic(topic);
 	const verbs = phone?.processor === "off" ? [] : state === "uninstalled" ? ["Install again"]
 		: ["Open", state !== "forceQuit" && "Swipe away", state === "foreground" && "Leave", /ground/.test(state) && "Crash", "Uninstall"];
-	return h("li", h("div.title", h("b", { title: topic }, short), h("span.dim", joined(environment, state && (STATES[state] ?? state), state && badge && `badge ${number(badge)}`))), h("div", gauge(budget)),
+	return h("li", h("div.title", h("b", { title: topic }, short), h("span.dim", joined(environment, state && (STATES[state] ?? state), state && badge && `badge ${number(badge)}`))), budget && h("div", gauge(budget)),
 		(visible || silent) && h("div", slotWords(visible, "visible"), slotWords(silent, "silent")),
 		lastRun && h("div.dim", `last run ${moment(lastRun.began)} for `, lastRun.uniqueId ? page.pushLink(lastRun.uniqueId) : lastRun.cause, `: ${lastRun.outcome ?? (lastRun.ended ? "ended" : "still runs")}`), refused && h("div.warn", `not run in the background: ${refused}`),
 		state && verbs[0] && h("div.row", verbs.map((verb) => verb && button(verb, () => order(verb.toLowerCase(), verb !== "Leave" && { app: topic }), short))));
@@ -187,6 +189,6 @@ function card([{ life, t, app, aps, text }, ...older], badges, isCut) {
 			h("span", moment(t, false), " ", life && page.pushLink(life.uniqueId))),
 		title && h("strong", title), subtitle && h("em", subtitle), body && h("span", body),
 		notes[0] && h("small.notes", notes.join(" · ")),
-		older[0] && h("small.older", `${isCut ? "at least " : ""}${number(older.length)} more ${thread ? "in this thread" : `from ${shortTopic(app)}`}: `,
+		older[0] && h("small.older", `${isCut ? "at least " : ""}${number(older.length)} more ${thread ? "in this thread" : `from ${shortTopic(app)}`} `,
 			older.slice(0, 3).map(({ life }) => life && [page.pushLink(life.uniqueId), " "])));
 }

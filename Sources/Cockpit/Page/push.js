@@ -57,9 +57,11 @@ export function drawPush() {
 }
 const rowsOf = (rows) => pairs(rows).map(([name, value]) => value && [h("dt", name), h("dd", value)]);
 
+// What turns the direction of a text would show another one than was sent.
+const plain = (text) => text.replace(/[\u202a-\u202e\u2066-\u2069]/g, (sign) => `\\u${sign.charCodeAt().toString(16)}`);
 function requestPart(request, notKept) {
 	const warnings = (request?.warnings ?? shown.warnings ?? []).map((warning) => h("p.warn", `⚠ ${warning.text ?? warning}`));
-	const sent = request?.payload, content = sent ? JSON.stringify(sent, null, 2) : request?.body;
+	const sent = request?.payload, content = plain((sent ? JSON.stringify(sent, null, 2) : request?.body) ?? "");
 	if (!request) return [h("h3", "What was sent"), ...warnings, h("p.dim", notKept ?? "…")];
 	const { headers, bodyBytes, connection: { peer, security, listener, request: ordinal, number, team, keyId, certificate } = {}, status, reason, milliseconds, redacted, pushType, path } = request;
 	return [h("h3", "What was sent"), ...warnings,
