@@ -184,11 +184,11 @@ function card([{ life, t, app, aps, text }, ...older], badges, isCut) {
 	const level = textOf(aps["interruption-level"]), thread = textOf(aps["thread-id"]), category = textOf(aps.category);
 	const notes = [soundOf(aps.sound), thread && `thread ${thread}`, category && `category ${category}`,
 		level !== "active" && level, aps["content-available"] === 1 && "wakes the app"].filter(Boolean);
+	const links = older.slice(0, 3).flatMap(({ life }) => (life ? [page.pushLink(life.uniqueId), " "] : []));
 	return h("p.card", { "data-push": life?.uniqueId },
 		h("small", h("span", shortTopic(app), badge != null && h("b.badge", { title: "badge" }, number(badge))),
 			h("span", moment(t, false), " ", life && page.pushLink(life.uniqueId))),
 		title && h("strong", title), subtitle && h("em", subtitle), body && h("span", body),
 		notes[0] && h("small.notes", notes.join(" · ")),
-		older[0] && h("small.older", `${isCut ? "at least " : ""}${number(older.length)} more ${thread ? "in this thread" : `from ${shortTopic(app)}`} `,
-			older.slice(0, 3).map(({ life }) => life && [page.pushLink(life.uniqueId), " "])));
+		older[0] && h("small.older", `${isCut ? "at least " : ""}${number(older.length)} more ${thread ? "in this thread" : `from ${shortTopic(app)}`}${links[0] ? ": " : ""}`, links));
 }
