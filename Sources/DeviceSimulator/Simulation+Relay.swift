@@ -115,7 +115,14 @@ extension Simulation {
   /// network when the phone has connected again.
   mutating func tellRelay(_ news: RegistrationNews, of phone: Int32) {
     let model = phones[Int(phone)].model
-    guard model.network.isConnected, model.wakefulness != .off, isRelayUp else {
+    var isHeard = isRelayUp && model.network.isConnected && model.wakefulness != .off
+    if relay == nil {
+      if case .live = phones[Int(phone)].link {} else { isHeard = false }
+      // With its next stream the driver tells a real relay of all addresses.
+      if !isHeard, case .address = news { return }
+    }
+    // In order.
+    guard isHeard, phones[Int(phone)].untoldNews.isEmpty else {
       let (news, most) = (phones[Int(phone)].untoldNews + [news], PhoneEntry.untoldOutcomes)
       return phones[Int(phone)].untoldNews = news.suffix(most)
     }

@@ -68,8 +68,10 @@ struct WaitCommand: AsyncParsableCommand {
     try await common.show(.POST, "/v1/wait", body: try JSONText.bytes(body)) { (met: WaitAnswer) in
       for event in met.events.prefix(count) { Console.say("\(event.at)  \(event.text)") }
       if met.events.count > count { Console.log("and \(met.events.count - count) more") }
-      for id in (met.requests ?? []).prefix(count) { Console.say("refused  \(id)") }
-      guard met.events.isEmpty, met.requests?.isEmpty != false else { return }
+      let requests = met.requests ?? []
+      for id in requests.prefix(count) { Console.say("refused  \(id)") }
+      if requests.count > count { Console.log("and \(requests.count - count) more") }
+      guard met.events.isEmpty, requests.isEmpty else { return }
       Console.say(
         never ? "it has not happened in \(met.relayTime)" : "it is so after \(met.relayTime)")
     }

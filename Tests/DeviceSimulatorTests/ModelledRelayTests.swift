@@ -154,6 +154,29 @@ import Testing
     #expect(simulation.life(of: push).isDelivered)
   }
 
+  /// One after another, also where the network comes before the connection.
+  @Test func newsKeepsItsOrder() {
+    var simulation = Simulation(seed: 3)
+    let phone = simulation.addPhone("anna")
+    let app = simulation.install(
+      AppDefinition(name: "com.example.shop", activities: ActivityPlan(types: ["Order"])),
+      on: phone)
+    simulation.advance(by: .minutes(1))
+    simulation.setNetwork(.none, of: phone)
+    simulation.uninstall(app)
+    simulation.setNetwork(.wifi, of: phone)
+    simulation.installAgain(app)
+    simulation.advance(by: .minutes(1))
+    let start = Payload(
+      json: """
+        {"aps":{"timestamp":1795219300,"event":"start","attributes-type":"Order","attributes":{},
+        "content-state":{},"alert":"Ordered"}}
+        """)
+    let push = simulation.push(start, to: app, PushOptions(type: "liveactivity"))
+    simulation.advance(by: .minutes(1))
+    #expect(simulation.life(of: push).outcome == "shown", "\(simulation.life(of: push))")
+  }
+
   /// Nor does a phone that is off hear of a network.
   @Test func aPhoneThatIsOffTellsNothing() {
     var (simulation, phone, app) = simulation()

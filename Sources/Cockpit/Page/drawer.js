@@ -91,7 +91,7 @@ function compose(body) {
 	return () => {
 		// The chosen phone, else the first: what is there can be sent to at once.
 		const { device, apps } = page.phone || page.first || {};
-		if (!device || composed.told === device || !view.phone && to.value) return;
+		if (!device || composed.told === device && app.value || !view.phone && to.value) return;
 		composed.told = to.value = device;
 		app.value = apps[0]?.topic ?? "";
 	};

@@ -176,7 +176,7 @@ function drawWide(view) {
 	const none = at < known.from ? "What was then is not here: only the newest pushes are." : "Nothing had happened yet.";
 	if (!topics[0]) back.append(words(LEFT + 12, y + 26, at ? none : "Nothing to show."));
 	const bottom = Math.max(y + 6, 100);
-	isOrder ? orderTicks(back, axis, put, bottom) : timeTicks(back, { X, from, to, put, bottom });
+	isOrder ? orderTicks(back, axis, put, bottom, zoom) : timeTicks(back, { X, from, to, put, bottom });
 	if (phone && !phone.missing) connection(back, view, X, top, put);
 	if (!zoom) back.append(s("rect.future", { x: X(end), y: top, width: Math.max(0, right - X(end)), height: bottom - top }));
 	if (at) back.append(line("at", X(at), top, X(at), bottom));
@@ -247,10 +247,10 @@ function timeTicks(back, { X, from, to, put, bottom }) {
 	}
 }
 // The times of columns, and how long was nothing between them: the longest first, as many as have room.
-function orderTicks(back, { columns, earlier }, put, bottom) {
+function orderTicks(back, { columns, earlier }, put, bottom, zoom) {
 	if (earlier[0]) {
 		// Of one moment they are with the others, in the table alone.
-		const isOne = earlier[0].t === columns.at(-1).t;
+		const isOne = zoom && earlier[0].t === columns.at(-1)?.t;
 		const more = isOne ? s("g") : s("g.open", opens(earlier[0].t, earlier.at(-1).t, `${number(earlier.length)} earlier: open`));
 		put(more, 8, 13, `◂ ${number(earlier.length)}${known.from ? "+" : ""} ${isOne ? "in the table" : "earlier"}`, ".n", "start");
 		back.append(more);
