@@ -117,6 +117,10 @@ struct ServeCommand: AsyncParsableCommand {
       configuration, logger, onLife: onLife, onReady: { hosted?.relayIsReady($0) })
     try await own.relay.checkEndpoints()
     let ready = own.work { file, addresses, admin in
+      let now = own.relay.now
+      if let at = configuration.at, now > at {
+        logger.warning("the journal is later than --at: the clock begins at \(now.iso8601)")
+      }
       Console.say(Self.line(addresses) + (admin.map { " admin=\($0)" } ?? ""))
       let token = Cockpit.tokenPath(state: configuration.state)
       if let page = file.admin, let token = try? AdminToken.read(token) {

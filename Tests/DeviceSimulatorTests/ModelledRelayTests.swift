@@ -16,6 +16,12 @@ import Testing
     return (simulation, phone, app)
   }
 
+  private func advanceUntilReported(_ simulation: inout Simulation) {
+    for _ in 0..<1000 where !simulation.trace().contains(where: { $0.kind == .reported }) {
+      simulation.advance(by: .milliseconds(100))
+    }
+  }
+
   @Test func anAnswerWaitsForASlowJournal() {
     var (simulation, phone, app) = simulation()
     simulation.setNetwork(.airplane, of: phone)
@@ -227,11 +233,7 @@ import Testing
     var (simulation, phone, app) = simulation()
     simulation.setLink(.init(latency: .seconds(5), reconnect: .seconds(1)), of: phone)
     let push = simulation.push(.silent, to: app)
-    var waited = 0
-    while !simulation.trace().contains(where: { $0.kind == .reported }), waited < 1000 {
-      simulation.advance(by: .milliseconds(100))
-      waited += 1
-    }
+    advanceUntilReported(&simulation)
     simulation.connectAgain(phone)
     simulation.advance(by: .minutes(1))
     #expect(simulation.life(of: push).outcome == "newData")
@@ -242,11 +244,7 @@ import Testing
     var (simulation, phone, app) = simulation()
     simulation.setLink(.init(latency: .seconds(1)), of: phone)
     let push = simulation.push(.silent, to: app)
-    var waited = 0
-    while !simulation.trace().contains(where: { $0.kind == .reported }), waited < 1000 {
-      simulation.advance(by: .milliseconds(100))
-      waited += 1
-    }
+    advanceUntilReported(&simulation)
     simulation.setNetwork(network, of: phone)
     simulation.advance(by: .minutes(30))
     #expect(simulation.life(of: push).outcome == nil)

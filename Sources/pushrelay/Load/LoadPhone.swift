@@ -22,8 +22,10 @@ struct LoadPhone {
     var listener = DeviceListener(stream, DeviceListener.Habits())
     var delays: [Int] = []
     while let line = try await listener.next() {
-      if case .notification(let delivery) = line {
-        Self.delay(of: delivery.notification, since: start).map { delays.append($0) }
+      if case .notification(let delivery) = line,
+        let delay = Self.delay(of: delivery.notification, since: start)
+      {
+        delays.append(delay)
       }
       // One that did not come in a frame of its own, or the connection would have counted it.
       if case .broadcast(let broadcast, _) = line,
