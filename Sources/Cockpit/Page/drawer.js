@@ -15,6 +15,7 @@ export function showTool(name) {
 		$("drawer").hidden = !make;
 		set("drawer", h("div.title", h("h2", make && titleOf(name)), button("Close", () => page.go({ tool: "" }))), body);
 		refresh = make?.(body);
+		if (!make && (document.activeElement ?? document.body) === document.body) $(`tool-${open}`)?.focus();
 	}
 	open = name;
 	if (refresh) attempt(refresh);
@@ -69,12 +70,16 @@ function compose(body) {
 	}
 	async function send(count) {
 		set(answer);
-		const push = draft();
-		let last;
-		do {
-			last = await api("POST", "/v1/push", { to: to.value.trim(), ...(app.value && { topic: app.value.trim() }), ...push });
-		} while (last.status === 200 && --count);
-		set(answer, verdict(last.status === 200, `${last.status} ${last.reason ?? ""}`), last.message ?? page.pushLink(last.uniqueId));
+		try {
+			const push = draft();
+			let last;
+			do {
+				last = await api("POST", "/v1/push", { to: to.value.trim(), ...(app.value && { topic: app.value.trim() }), ...push });
+			} while (last.status === 200 && --count);
+			set(answer, verdict(last.status === 200, `${last.status} ${last.reason ?? ""}`), last.message ?? page.pushLink(last.uniqueId));
+		} catch ({ message }) {
+			set(answer, verdict(false, message));
+		}
 	}
 	function pick(kind) {
 		head.value = pairs(HEADERS[kind]).map((pair) => pair.join(": ")).join("\n");

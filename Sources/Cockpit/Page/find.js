@@ -108,7 +108,7 @@ function alertOf({ payload, body = "" }) {
 
 async function find(text) {
 	const number = ++asked, low = text.toLowerCase(), id = low.replace(/^#/, ""), found = new Map();
-	const add = (kind, name, about, go) => found.set(kind + JSON.stringify(go), { kind, name, about, go }), addPush = (life) => add("push", shortId(life.uniqueId), aboutLife(life), { push: life.uniqueId });
+	const add = (kind, name, about, go) => found.set(JSON.stringify(go), { kind, name, about, go }), addPush = (life) => add("push", shortId(life.uniqueId), aboutLife(life), { push: life.uniqueId });
 	const addSent = (kind, request) => {
 		addRequest(request);
 		add(request.status > 299 ? "refused" : kind, alertOf(request), joined(shortId(request.uniqueId), moment(request.time), request.device && nameOf(request.device)), { push: request.uniqueId });
@@ -163,7 +163,7 @@ function choose({ go }) {
 	close();
 	page.go({ ...go, zoom: "", ...(go.push && { at: 0 }) }, false);
 	if (go.push) page.showView("push");
-	go.push ? $("push").focus() : field.blur();
+	$(go.push ? "push" : "lanes-title").focus();
 }
 field.oninput = () => {
 	clearTimeout(timer);

@@ -1,6 +1,6 @@
 // Pushes over time, a lane for each app, as SVG. Wide: time goes right, or the order where marks would pile up. Narrow: down.
 
-import { LEGEND, day, hms, h, known, lengthOf, moment, nameOf, number, pairs, s, shortId, shortTopic, some, whyOf, wordOf } from "./kit.js";
+import { LEGEND, day, hms, h, known, lengthOf, moment, nameOf, number, pairs, partOf, s, shortId, shortTopic, some, whyOf, wordOf } from "./kit.js";
 
 const LEFT = 96, MOST_MARKS = 240, PITCH = 26;
 const RANK = Object.keys(LEGEND);
@@ -161,9 +161,11 @@ function drawWide(view) {
 	wasOrder = isOrder;
 	let y = top + (phone ? 46 : 6);
 	for (const topic of topics) {
-		const kinds = ["visible", "silent"].filter((kind) => kind === "silent" || lanes.has(topic + kind));
-		const short = shortTopic(topic), name = topics.some((other) => other !== topic && shortTopic(other) === short) ? topic.split(".").slice(-2).join(".") : short;
-		if (put(back, 8, y + 5 + kinds.length * 25, cut(name, 12), ".n", "start")) back.lastChild.append(s("title", topic));
+		// What has a token of its own is never silent.
+		const part = partOf(topic), kinds = ["visible", "silent"].filter((kind) => lanes.has(topic + kind) || kind === (part ? "visible" : "silent"));
+		const short = part ?? shortTopic(topic), name = topics.some((other) => other !== topic && shortTopic(other) === short) ? topic.split(".").slice(-2).join(".") : short;
+		if (put(back, 8, y + (part ? 24 : 5 + kinds.length * 25), cut(name, 12), ".n", "start")) back.lastChild.append(s("title", topic));
+		if (part) put(back, 8, y + 38, cut(`of ${shortTopic(topic).split(" of ").at(-1)}`, 12), "", "start");
 		for (const kind of kinds) {
 			rows.set(topic + kind, y += 27);
 			back.append(line("edge", LEFT, y, right, y));
