@@ -289,7 +289,7 @@ function drawNarrow({ entries, phone, push, width, end, held, nextOf, untilOf })
 	const column = (index) => 74 + 38 * index, X = (entry) => column(topics.includes(topicOf(entry)) ? topics.indexOf(topicOf(entry)) : topics.length - 1);
 	const rows = new Map(shown.map((entry, index) => [entry, start + index * 40])), bottom = start + 16 + shown.length * 40, textX = column(topics.length) - 8, most = (width - textX) / 6.7, back = s("g"), marks = s("g");
 	let before = known.today;
-	topics.forEach((topic, index) => back.append(words(column(index), 14, cut(shortTopic(topic), 5), ".n", "middle"), line("edge", column(index), 22, column(index), bottom)));
+	topics.forEach((topic, index) => back.append(words(column(index), 14, cut(shortTopic(topic).replace(/^activity /, "LA "), 5), ".n", "middle"), line("edge", column(index), 22, column(index), bottom)));
 	if (!shown[0]) back.append(words(8, 40, "Nothing to show."));
 	waits.forEach((entry, index) => {
 		const until = untilOf(entry), y = 44 + index * 40, x = X(entry);
