@@ -52,10 +52,11 @@ package struct PushDraft {
     add(.path, "/3/device/\(token)")
     for (name, value) in headers {
       let bytes = Array(name.utf8)
-      guard let field = FieldName(bytes.span), ![.apnsTopic, .method, .path].contains(field) else {
+      guard let field = FieldName(bytes.span) else {
+        head.parseUnknown(bytes.span)
         continue
       }
-      add(field, value)
+      if ![.apnsTopic, .method, .path].contains(field) { add(field, value) }
     }
     if let topic { add(.apnsTopic, topic) }
     try head.checkRequestLine()

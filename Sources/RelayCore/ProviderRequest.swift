@@ -36,6 +36,7 @@ package struct ProviderRequestHead: Sendable {
   /// The fields so far.
   package private(set) var seen = CaseSet<FieldName>()
   private var hasDuplicates = false
+  private var hasUnknownField = false
   private var apnsID = Field<UniqueID>.absent
   private var expiration = Field<Int64>.absent
   private var priority = Field<Priority>.absent
@@ -131,6 +132,11 @@ package struct ProviderRequestHead: Sendable {
     }
   }
 
+  /// A field that no `FieldName` has. Apple ignores it; one of Apple's kind is misspelt.
+  package mutating func parseUnknown(_ name: Span<UInt8>) {
+    if name.count > 5, PackedName(name, 0..<5) == Self.prefix { hasUnknownField = true }
+  }
+
   /// Copies path, id and trace, a request's own values, from a head with otherwise equal fields.
   @inline(__always)
   package mutating func copyRequestValues(from head: inout ProviderRequestHead) {
@@ -198,6 +204,7 @@ package struct ProviderRequestHead: Sendable {
       scan, pushType: givenPushType, topic: topic.bytes.span, priority: chosenPriority)
     warnings = classification.warnings
     if isBinary { warnings.set(.pushTypeInferred, to: false) }
+    if hasUnknownField { warnings.set(.unknownHeader, to: true) }
     if isStrict {
       if warnings.contains(.silentAtPriorityTen) { throw .badPriority }
       if warnings.contains(.pushTypeInferred) { throw .invalidPushType }
@@ -244,6 +251,7 @@ package struct ProviderRequestHead: Sendable {
 
   private static let post = PackedName("POST")
   private static let get = PackedName("GET")
+  private static let prefix = PackedName("apns-")
   private static let devicePrefix = PackedName("/3/device")
 }
 

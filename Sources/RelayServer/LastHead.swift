@@ -70,7 +70,10 @@ struct LastHead {
     for field in fields where !field.isRepeated {
       let known = FieldName(arena.span.extracting(field.name))
       if sent?.change(known) == false { isTextNew = true }
-      guard let name = known else { continue }
+      guard let name = known else {
+        head.parseUnknown(arena.span.extracting(field.name))
+        continue
+      }
       change(name, arena[field.value])
       head.parse(
         name, arena.span.extracting(field.value), recentTopic: &recentTopic,

@@ -143,6 +143,22 @@ import Testing
     #expect(Request().with(.method, nil).rejection == .methodNotAllowed)
   }
 
+  @Test(arguments: [
+    ("apns-expire", true), ("apns-channel-id", true), ("apns-", false), ("apn-topic", false),
+    ("x-apns-topic", false), ("user-agent", false),
+  ])
+  func ofApplesHeadersNoneIsIgnoredInSilence(name: String, isNoted: Bool) throws {
+    var head = Request().head()
+    let bytes = Array(name.utf8)
+    head.parseUnknown(bytes.span)
+    var warnings = CaseSet<PayloadWarning>()
+    let topic = try head.checkFields(defaultTopic: nil)
+    _ = try head.notification(
+      topic: topic, body: Array(Request().body.utf8), uniqueID: Self.ownID, isStrict: true,
+      at: Self.now, warnings: &warnings)
+    #expect(warnings.members == (isNoted ? [.unknownHeader] : []))
+  }
+
   @Test func pathsAreExact() {
     let rows: [(String, Rejection?)] = [
       ("", .badPath), ("/", .badPath), ("/3/devic", .badPath), ("/3/devices", .badPath),

@@ -1,0 +1,26 @@
+import Primitives
+import RelayCore
+import Testing
+
+@testable import AdminAPI
+
+@Suite struct PushVerdictTests {
+  private func codes(_ headers: [(name: String, value: String)]) throws -> [String] {
+    var draft = PushDraft()
+    draft.headers = headers
+    draft.payload = Array(#"{"aps":{"alert":"Hello"}}"#.utf8)
+    var warnings = CaseSet<PayloadWarning>()
+    let id = UniqueID(high: 1, low: 2)
+    _ = try draft.notification(
+      token: String(repeating: "0a", count: 32), topic: "com.example.app", uniqueID: id,
+      isStrict: false, at: Instant(milliseconds: 0), &warnings)
+    return PushVerdict(200, id, warnings).warnings.map(\.code)
+  }
+
+  @Test func aMisspeltHeaderIsNoted() throws {
+    let type = (name: "apns-push-type", value: "alert")
+    #expect(try codes([type]) == [])
+    #expect(try codes([type, ("apns-expires", "0")]) == ["unknownHeader"])
+    #expect(try codes([type, ("user-agent", "curl"), ("apns-topic", "another.app")]) == [])
+  }
+}
