@@ -92,8 +92,9 @@ struct PushRoutes {
     }
     let note = PushNote(warnings, traceParent: wish.traceParent)
     switch await relay.submit(notification, note, fields: wish.fields) {
-    case .accepted:
-      var verdict = PushVerdict(200, uniqueID, warnings)
+    // Of a repetition, the first one's.
+    case .accepted(let id):
+      var verdict = PushVerdict(200, id, warnings)
       verdict.apnsId = notification.apnsID.description
       return verdict
     case .rejected(let rejection): return answer(rejection, uniqueID, warnings)

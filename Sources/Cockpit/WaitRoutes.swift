@@ -60,13 +60,15 @@ struct WaitRoutes {
     try RequestRoutes.check(match.payload, relay, field: "expect.match.payload")
   }
 
-  func wait(_ wish: WaitWish) async throws -> WaitAnswer {
+  func wait(_ given: WaitWish) async throws -> WaitAnswer {
     guard let feed = await relay.feeds.feed() else { throw Refusal.notReady }
     let (id, signals) = await feed.signals()
     defer { Task { await feed.forget(id) } }
     var position = await feed.position
     let start = relay.now
-    let limit = wish.within.map { start + $0 }
+    let limit = given.within.map { start + $0 }
+    var wish = given
+    wish.end = limit
     let deadline = ContinuousClock.now + .milliseconds(wish.timeout.milliseconds)
     if wish.advances,
       let answer = try await advance(wish, from: start, to: limit ?? start, until: deadline)
@@ -81,22 +83,22 @@ struct WaitRoutes {
     let rewindCount = relay.rewindCount
     var finding = try await look(wish)
     if let met = met(finding, wish, since: start) { return met }
-    if finding.isDecided(for: wish) { return try await over(finding, wish, since: start) }
+    if finding.isDecided(for: wish) { return try await over(wish, since: start) }
     if relay.nodeName != nil, wish.timeout > .milliseconds(0) {
       // Events on other nodes are missed until those are followed.
       await relay.feeds.follow(feed)
       finding = try await look(wish)
       if let met = met(finding, wish, since: start) { return met }
     }
-    // No event tells of a refusal: it never becomes a push.
-    let pulse = wish.what == .refused ? await pulse(feed, id) : nil
+    // No event tells of a refusal, as it never becomes a push, nor that time has passed.
+    let pulse = wish.what == .refused || limit != nil ? await pulse(feed, id) : nil
     defer { pulse?.cancel() }
     for await _ in signals {
       try goesOn(since: rewindCount)
       let page = await feed.read(since: position, limit: Limits.feedEvents)
       position = page.next
       let isBehind = page.dropped > 0
-      if isBehind || pulse != nil
+      if isBehind || wish.what == .refused
         || page.items.contains(where: { wish.mayMatter($0.item, finding.uniqueID) })
       {
         finding = try await look(wish)
@@ -106,7 +108,7 @@ struct WaitRoutes {
       if let limit, !wish.advances, relay.now >= limit { break }
     }
     try goesOn(since: rewindCount)
-    return try await over(finding, wish, since: start)
+    return try await over(wish, since: start)
   }
 
   /// Throws when the client has gone, the relay ends, or went back to a checkpoint.
@@ -150,9 +152,9 @@ struct WaitRoutes {
           throw Refusal.missing("UnknownNotification", "no such notification in the relay's log")
         }
         if let met = met(finding, wish, since: start) { return met }
-        if finding.isDecided(for: wish) { return try await over(finding, wish, since: start) }
+        if finding.isDecided(for: wish) { return try await over(wish, since: start) }
         guard ContinuousClock.now < deadline else {
-          guard wish.never else { return try await over(finding, wish, since: start) }
+          guard wish.never else { return try await over(wish, since: start) }
           throw Refusal.conflict(
             "NotYet",
             "the clock has come only to \(clock.now.iso8601) in timeout, which may be up to 10m")
@@ -165,9 +167,10 @@ struct WaitRoutes {
             if case .sent = life.last.step { true } else { false }
           }
           if isUnacknowledged, !wish.never { return nil }
-          return try await over(last, wish, since: start)
+          return try await over(wish, since: start)
         }
-        _ = try await clock.advance(.next)
+        // Not to what is next by then, which may be beyond the end.
+        try await reach(next.at, by: clock)
       }
     } catch let error as VirtualClock.ClockError {
       throw Refusal(error)
@@ -204,9 +207,11 @@ struct WaitRoutes {
     /// True if nobody knows any more what the awaited push was like.
     var isForgotten = false
 
+    var count: Int { events.count + refusals.count }
+
     /// It cannot come any more, or what must never happen has happened.
     func isDecided(for wish: WaitWish) -> Bool {
-      isHopeless || wish.never && (isSo || !events.isEmpty || !refusals.isEmpty)
+      isHopeless || wish.never && (isSo || count >= wish.count)
     }
   }
 
@@ -277,6 +282,7 @@ struct WaitRoutes {
     finding.refusals += refused.value
       .filter { !kept.contains($0.uniqueID) && match.mayMatch($0) }
       .map { ($0.at, $0.uniqueID) }
+    if let end = wish.end { finding.refusals.removeAll { $0.at > end } }
     finding.refusals.sort { $0.at < $1.at }
     if finding.refusals.isEmpty { finding.nearest = found.value.first }
     if let push = wish.push {
@@ -309,7 +315,7 @@ struct WaitRoutes {
       finding.away = error
       return finding
     }
-    guard let report else { return finding }
+    guard let report, relay.now <= wish.end ?? .never else { return finding }
     let topic = wish.filter.topic
     finding.isSo =
       switch wish.what {
@@ -333,30 +339,13 @@ struct WaitRoutes {
   }
 
   /// The answer when the time is over or the wait is hopeless.
-  private func over(
-    _ last: Finding, _ wish: WaitWish, since start: Instant
-  ) async throws -> WaitAnswer {
-    // A refused request is no event that makes a wait look again.
-    let finding = wish.match == nil ? last : try await look(wish)
+  private func over(_ wish: WaitWish, since start: Instant) async throws -> WaitAnswer {
+    let finding = try await look(wish)
     if let met = met(finding, wish, since: start) { return met }
     if let away = finding.away { throw away }
     if wish.never {
-      guard finding.missing.isEmpty else { throw Refusal(finding.missing) }
-      guard !finding.isForgotten else {
-        throw Refusal.conflict("NotKept", nothing(wish, finding))
-      }
-      guard !finding.isSo else {
-        throw Refusal.conflict("Happened", "the device is \(wish.what.rawValue)")
-      }
-      if let first = finding.refusals.first {
-        let when = "such a request was refused at \(first.at.iso8601)"
-        throw Refusal.conflict("Happened", "\(when): \(first.id)")
-      }
-      guard let event = finding.events.first else {
-        try checkNever(finding, wish, since: start)
-        return WaitAnswer(at: relay.now.milliseconds, relayTime: (relay.now - start).text)
-      }
-      throw Refusal.conflict("Happened", "it has happened: \(event.at) \(event.text)")
+      try await checkNever(finding, wish, since: start)
+      return WaitAnswer(at: relay.now.milliseconds, relayTime: (relay.now - start).text)
     }
     let nearest = await NotificationRoutes(relay: relay, epoch: epoch)
       .bodies(of: finding.lives.prefix(3))
@@ -364,7 +353,7 @@ struct WaitRoutes {
       finding.isHopeless && !finding.isForgotten
       ? ("NeverAgain", finding.contradiction ?? "it cannot come true any more")
       : ("NotYet", nothing(wish, finding))
-    let count = finding.events.count + finding.refusals.count
+    let count = finding.count
     var refusal = Refusal.conflict(reason, nearest.first?.sentence ?? message)
     if count > 0 {
       let times = "t has happened \(count) of \(wish.count) times"
@@ -384,11 +373,31 @@ struct WaitRoutes {
     throw refusal
   }
 
-  /// That nothing has happened means nothing for a push that is another relay's, nor before the
-  /// time is over.
+  /// Throws what has happened and must not. That nothing has means nothing for a push or a phone
+  /// that is another relay's, for a push that is not the wanted, nor before the time is over.
   private func checkNever(
     _ finding: Finding, _ wish: WaitWish, since start: Instant
-  ) throws {
+  ) async throws {
+    guard finding.missing.isEmpty else { throw Refusal(finding.missing) }
+    guard !finding.isForgotten else { throw Refusal.conflict("NotKept", nothing(wish, finding)) }
+    guard !finding.isSo else {
+      throw Refusal.conflict("Happened", "the device is \(wish.what.rawValue)")
+    }
+    if let contradiction = finding.contradiction {
+      throw Refusal.conflict("NeverAgain", "\(contradiction): no such thing can happen")
+    }
+    if finding.count >= wish.count {
+      let times = finding.count > 1 ? " \(finding.count) times" : ""
+      if let first = finding.refusals.first {
+        let when = "such a request was refused\(times) at \(first.at.iso8601)"
+        throw Refusal.conflict("Happened", "\(when): \(first.id)")
+      }
+      let first = finding.events.first.map { ": \($0.at) \($0.text)" } ?? ""
+      throw Refusal.conflict("Happened", "it has happened\(times)\(first)")
+    }
+    if let device = wish.filter.device, try await relay.report(of: device) == nil {
+      throw Refusal.missing("UnknownDevice", "the relay knows no phone \(device)")
+    }
     guard wish.push == nil || finding.isKnown else {
       throw Refusal.missing("UnknownNotification", nothing(wish, finding))
     }

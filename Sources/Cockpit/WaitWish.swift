@@ -31,6 +31,8 @@ package struct WaitWish {
   var count = 1
   var never = false
   var within: Interval?
+  /// When `within` is over: what happens later does not count. Set when the wait begins.
+  var end: Instant?
   var advances = false
   var timeout = Interval.seconds(10)
 
@@ -176,6 +178,7 @@ package struct WaitWish {
 
   func matches(_ step: NotificationLife.Step) -> Bool {
     guard via == nil || step.via == via else { return false }
+    if let end, step.time > end.milliseconds { return false }
     return switch what {
     case .received, .restored, .sent, .stored, .delivered, .discarded, .outcome:
       step.step == what.rawValue

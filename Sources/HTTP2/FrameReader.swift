@@ -63,6 +63,8 @@ struct FrameReader {
   /// SETTINGS_MAX_FRAME_SIZE: never announced, so its initial value.
   private static let largestFrameBytes = 16_384
 
+  /// True within a header block: what is there of it is kept.
+  var isHolding: Bool { !held.isEmpty }
   /// Bytes of the current frame still to pass.
   private var left: Int
   /// The passing frame ends its step: later ones are judged once a stream is reset, and SETTINGS

@@ -171,6 +171,9 @@ package final class HTTP2Session {
     if let slot = state.pointee.slot(of: id) { state.pointee.chargeRefusal(slot: slot) }
   }
 
+  /// Server: true if the rest of a header block has not come yet.
+  package var isWithinHead: Bool { state.pointee.frames.isHolding }
+
   /// Why the connection ends, once it must.
   package var failure: HTTP2Error? { state.pointee.failure }
 

@@ -12,8 +12,8 @@ struct FollowedClock {
   /// that of orders.
   var barriers: [Int: UInt64] = [:]
   var orderBarriers: [Int: UInt64] = [:]
-  /// The phones at the relay's checkpoints, by checkpoint number.
-  var checkpoints: [UInt32: LiveSimulation] = [:]
+  /// The phones at the relay's checkpoints and the streams that they had had, by checkpoint number.
+  var checkpoints: [UInt32: (phones: LiveSimulation, openings: [Int])] = [:]
   var epoch: UInt32 = 0
   /// Runs while barriers wait for what the relay, or an app's server, is being told.
   var patience: Task<Void, Never>?
@@ -74,7 +74,8 @@ extension PhoneDriver {
   /// Every stream repeats the line; it takes effect once.
   func follow(_ line: CheckpointLine) {
     switch line {
-    case .saved(let number): clock?.checkpoints[number] = simulation
+    case .saved(let number):
+      clock?.checkpoints[number] = (simulation, phones.map(\.openings))
     case .dropped(let number): clock?.checkpoints[number] = nil
     case .rewound(let number, let epoch, let time):
       guard let known = clock, epoch > known.epoch else { return }
@@ -83,12 +84,13 @@ extension PhoneDriver {
         configuration.warn("the relay was taken back to a time that these phones do not remember")
         return
       }
-      rewind(to: then, at: time)
+      rewind(to: then.phones, with: then.openings, at: time)
     }
   }
 
-  /// Restores the phones. Their streams stay: a phone's view of its link is corrected.
-  private func rewind(to then: LiveSimulation, at time: Instant) {
+  /// Restores the phones. Streams of then stay, the relay ends others: a phone's view of its link is
+  /// corrected.
+  private func rewind(to then: LiveSimulation, with openings: [Int], at time: Instant) {
     for transfer in transfers.values { transfer.cancel() }
     transfers.removeAll()
     simulation = then
@@ -99,6 +101,9 @@ extension PhoneDriver {
     for phone in phones.indices {
       let isOpen = phones[phone].lines != nil
       switch simulation.link(of: phone) {
+      case .live where isOpen && phones[phone].openings != openings[phone]:
+        simulation.handle(.lost(reason: CloseReason.rewound.name), of: phone, at: time.milliseconds)
+        comeBack(phone)
       case .live where !isOpen:
         simulation.handle(.lost(reason: CloseReason.rewound.name), of: phone, at: time.milliseconds)
         if phones[phone].task == nil { perform(.init(phone, .connect)) }
@@ -108,6 +113,11 @@ extension PhoneDriver {
       }
     }
     configuration.warn("the relay and these phones were taken back to \(time.iso8601)")
+  }
+
+  func comeBack(_ phone: Int) {
+    disconnect(phone, saysGoodbye: true)
+    perform(.init(phone, .connect))
   }
 
   var nextMoment: Instant? {

@@ -17,6 +17,7 @@ extension PhoneDriver {
     guard isWanted(session) else { return false }
     if phones[session.phone].hasConnected { counts.reconnects += 1 }
     phones[session.phone].hasConnected = true
+    phones[session.phone].openings += 1
     hasConnected = true
     phones[session.phone].lines = lines
     phones[session.phone].abandoned?.cancel()
@@ -71,7 +72,10 @@ extension PhoneDriver {
       end(.failure(PhoneDriverError.superseded(phone: simulation.phones[session.phone])))
       return false
     }
-    return true
+    guard reason == CloseReason.rewound.name else { return true }
+    // The relay waits for it: at once, by a session of its own.
+    comeBack(session.phone)
+    return false
   }
 
   /// A failure before any connection ends the run: it is likely a mistake in the command.

@@ -68,6 +68,8 @@ package actor PhoneDriver {
     var unheard: AsyncStream<PhoneSession.SentLine>.Continuation?
     var lines: AsyncStream<PhoneSession.SentLine>.Continuation?
     var hasConnected = false
+    /// Streams that it has had.
+    var openings = 0
     /// Until the relay has greeted it, or an attempt has failed.
     var isOpening = false
     /// The relay accepts decisions.

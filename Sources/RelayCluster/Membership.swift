@@ -106,9 +106,11 @@ package struct Membership: Sendable {
     return agreedAt.map { now - $0 >= length } == true ? written + 1 : nil
   }
 
-  /// All nodes with a key, and how long ago they wrote it.
+  /// All nodes with a key, and how long ago they wrote it. Since this node last looked, silence
+  /// means nothing.
   package func all(at now: Instant) -> [(key: Key, age: Interval, isAlive: Bool)] {
-    known.values.map { ($0.key, $0.age(at: now), now - $0.since < length) }
+    let seen = takenAt.map { now - $0 >= length ? $0 : now } ?? now
+    return known.values.map { ($0.key, $0.age(at: now), seen - $0.since < length) }
       .sorted { $0.0.report.number < $1.0.report.number }
   }
 }

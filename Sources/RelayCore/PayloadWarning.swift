@@ -55,7 +55,8 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
     case .activityTimestampMissing:
       "push type liveactivity without timestamp: phones show nothing of it, and nobody is told"
     case .activityContentMissing:
-      "push type liveactivity without the object content-state: there is nothing to show"
+      "push type liveactivity with event start or update and without the object content-state: "
+        + "there is nothing to show"
     case .activityStartWithoutAlert:
       "a Live Activity is to be started without an alert, which its user is to see: phones of "
         + "this relay do not start it"
@@ -64,7 +65,8 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
     case .activityOfAnotherType:
       "content-state or event without push type liveactivity: it goes to the app, and no Live "
         + "Activity changes"
-    case .unknownHeader: "a header begins with apns-, and a push has none of that name: it is ignored"
+    case .unknownHeader:
+      "a header begins with apns-, and a push has none of that name: it is ignored"
     }
   }
 }

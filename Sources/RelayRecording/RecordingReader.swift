@@ -65,6 +65,9 @@ package struct RecordingReader: Sendable {
     case .chunk: return .chunk(ByteReader(bytes, in: body))
     case .end:
       let end: RecordingEnd = try Self.value(in: bytes, body, at: offset)
+      guard position == bytes.count else {
+        throw .damaged(offset: position, "something behind the end")
+      }
       ending = end
       return .end(end)
     }

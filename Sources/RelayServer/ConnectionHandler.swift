@@ -12,7 +12,7 @@ import Transport
 enum ConnectionPhase {
   case opening(since: Instant)
   case open
-  /// At this time the peer closed its direction over TLS; it may still read.
+  /// At this time the peer closed its direction; it may still read.
   case answering(since: Instant)
   /// All output ended at this time; the socket closes when the peer has read it.
   case closing(since: Instant)
@@ -70,6 +70,12 @@ final class ConnectionHandler: SocketHandler {
   private var handshake = HandshakeTurn.expected
   /// Since when it is open without the peer's preface and SETTINGS; nil once they are there.
   private var silentSince: Instant?
+  /// Since when the rest of a header block has not come; nil outside of one.
+  private var headSince: Instant?
+  /// The peer has ended its direction without TLS, or without saying so.
+  private var inputHasEnded = false
+  /// Sweeps since something was written.
+  private var quietSweeps: UInt8 = 0
   var context: ChannelHandlerContext?
   private var events: [HTTP2Event] = []
   /// Since when the peer reads nothing; nil while it reads.
@@ -143,8 +149,20 @@ final class ConnectionHandler: SocketHandler {
       performEvents()
       fail(error)
     }
+    headSince = transport.http2.isWithinHead ? headSince ?? RelayClock.steady : nil
     isPaused = transport.http2.isTiresome
     markDirty()
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if event as? ChannelEvent == .inputClosed {
+      inputHasEnded = true
+      guard isUsable, transport.isEstablished else { return abort() }
+      noticePeersEnd()
+      markDirty()
+      runner.finishBatch()
+    }
+    context.fireUserInboundEventTriggered(event)
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
@@ -268,6 +286,7 @@ final class ConnectionHandler: SocketHandler {
         hasMore = try transport.flush(
           into: &output, limitBytes: 131_072, buffers: &runner.connections.buffers)
         guard output.readableBytes > 0 else { break }
+        quietSweeps = 0
         context.writeAndFlush(wrapOutboundOut(output), promise: nil)
       }
     } catch {
@@ -279,8 +298,8 @@ final class ConnectionHandler: SocketHandler {
     if isFinished || isAnswering && !hasMore && !owesAnswers { endSocket(context) }
   }
 
-  /// Ends it gracefully: no new streams, open ones finish. Without any it ends at once: a client's
-  /// idle connections must not delay the relay's end.
+  /// Ends it gracefully: no new streams, open ones finish. Without any a quiet one ends at once: a
+  /// client's idle connections must not delay the relay's end. Others may still read answers.
   func drain() {
     guard let context, isUsable else { return }
     guard transport.isEstablished else { return abort() }
@@ -289,7 +308,8 @@ final class ConnectionHandler: SocketHandler {
     transport.http2.goAway(
       errorCode: HTTP2ErrorCode.noError, debugData: Array(#"{"reason":"Shutdown"}"#.utf8))
     guard transport.http2.openStreamCount == 0 else { return markDirty() }
-    endSocket(context, saying: lastFrames(context), waitsForPeer: false)
+    endSocket(
+      context, saying: lastFrames(context), waitsForPeer: quietSweeps < Limits.quietSweeps)
   }
 
   /// Ends unfinished handshakes and requests, and idle connections.
@@ -299,6 +319,12 @@ final class ConnectionHandler: SocketHandler {
       return abort()
     }
     if let stalledSince, now - stalledSince > Limits.stalled { return abort() }
+    if let headSince, muting == nil,
+      now - headSince > runner.settings.configuration.requestTimeout
+    {
+      return abort()
+    }
+    quietSweeps = min(quietSweeps + 1, Limits.quietSweeps)
     if let muting, now - muting.since > Limits.muted { return abort() }
     transport.http2.forgive(Limits.forgivenFrames)
     if isPaused {
@@ -353,7 +379,7 @@ final class ConnectionHandler: SocketHandler {
   private func performEvents() {
     transport.http2.takeEvents(into: &events)
     guard !events.isEmpty else { return }
-    silentSince = nil
+    (silentSince, headSince) = (nil, nil)
     let now = runner.now
     lastActivity = runner.clock.unset(now)
     switch role {
@@ -374,10 +400,12 @@ final class ConnectionHandler: SocketHandler {
     if case .answering = phase { true } else { false }
   }
 
+  private var peerHasEnded: Bool { inputHasEnded || transport.peerHasClosed }
+
   /// The peer sends nothing more: complete requests are answered, incomplete ones never, then the
   /// relay closes too (RFC 8446 section 6.1).
   private func noticePeersEnd() {
-    guard transport.peerHasClosed, !transport.hasUnread, case .open = phase else { return }
+    guard peerHasEnded, !transport.hasUnread, case .open = phase else { return }
     phase = .answering(since: RelayClock.steady)
     switch role {
     case .provider(let provider): provider.connection.peerClosed()
@@ -430,7 +458,7 @@ final class ConnectionHandler: SocketHandler {
     waitsForPeer: Bool = true
   ) {
     guard isUsable else { return }
-    let mode: CloseMode = waitsForPeer && !transport.peerHasClosed ? .output : .all
+    let mode: CloseMode = waitsForPeer && !peerHasEnded ? .output : .all
     phase = .closing(since: RelayClock.steady)
     var output = lastWords
     transport.close(into: &output)

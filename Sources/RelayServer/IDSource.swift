@@ -20,6 +20,9 @@ struct IDSource {
     loopCount = UInt64(count)
   }
 
+  /// Takes those of an earlier time again, where a seed is to give the same ones; others are new.
+  mutating func goBack(to then: IDSource) { if random != nil { self = then } }
+
   mutating func makeUniqueID() -> UniqueID {
     defer { nextNumber &+= loopCount }
     return UniqueID(generator: generator, number: nextNumber)

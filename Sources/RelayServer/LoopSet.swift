@@ -100,6 +100,10 @@ final class LoopSet: Sendable {
     let context = contexts.context(of: listener)
     switch listener {
     case .provider, .channels, .device:
+      // A provider may say all it has to say, and then wait for its answers.
+      if listener != .device {
+        try channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true)
+      }
       let transport = try makeTransport(context, isProvider: listener != .device)
       try channel.pipeline.syncOperations.addHandler(
         ConnectionHandler(runner: runner, transport: transport, listener, environment: environment))

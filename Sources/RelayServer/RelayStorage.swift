@@ -70,9 +70,10 @@ package actor MemoryFeedback {
   func checkpoint() -> (items: [FeedbackItem], lastPosition: Int64) { (items, lastPosition) }
 
   func rewind(to then: (items: [FeedbackItem], lastPosition: Int64)) {
-    (items, lastPosition) = then
-    // New entries get those positions again.
-    cursors = cursors.mapValues { min($0, lastPosition) }
+    items = then.items
+    // What has been read since is not there any more. Positions are not given again: whoever keeps
+    // one of its own misses nothing.
+    cursors = cursors.mapValues { min($0, then.lastPosition) }
   }
 
   func cursor(of reader: String) -> Int64 { cursors[reader] ?? 0 }

@@ -46,7 +46,7 @@ extension ShardRunner {
     let answers = history.answers
     history = then.history
     history.answers = answers
-    ids = then.ids
+    ids.goBack(to: then.ids)
     // The work that faults have delayed is undone. Faults themselves stay.
     timers.putOff = PutOff()
     faults.journalHeldUntil = nil

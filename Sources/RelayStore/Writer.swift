@@ -141,6 +141,9 @@ struct Writer: Sendable {
   mutating func stop() {
     guard !isStopped else { return }
     flush()
+    // Time that has passed since the last write has passed: the next run begins behind it.
+    plan.now = configuration.now()
+    if plan.keepsTime { try? file?.write(Batch(), &plan) }
     isStopped = true
     let unwritten = keptCount
     if unwritten > 0 { results.problems.append(.leftUnwritten(unwritten)) }

@@ -64,6 +64,7 @@ package final class TLSContext: @unchecked Sendable {
       protocols: applicationProtocols, versions: versions)
     if case .optional(let trust) = clientCertificates { try context.askForCertificates(trust) }
     context.selectProtocols()
+    context.resumeOnlyTLS13()
     if let tickets {
       guard case .none = clientCertificates else {
         preconditionFailure("a kept key must not vouch for certificates")
@@ -200,6 +201,21 @@ package final class TLSContext: @unchecked Sendable {
       return 1
     }
     SSL_CTX_set_cert_verify_callback(pointer, verify, nil)
+  }
+
+  /// A session is not to be resumed under another name (RFC 6066, section 3). With TLS 1.3 each
+  /// connection says its own; with TLS 1.2 OpenSSL has read the ticket before the name.
+  private func resumeOnlyTLS13() {
+    SSL_CTX_set_session_ticket_cb(
+      pointer, nil,
+      { session, _, _, _, status, _ in
+        guard SSL_version(session) == TLS1_3_VERSION else { return SSL_TICKET_RETURN_IGNORE }
+        return switch status {
+        case SSL_TICKET_SUCCESS: SSL_TICKET_RETURN_USE
+        case SSL_TICKET_SUCCESS_RENEW: SSL_TICKET_RETURN_USE_RENEW
+        default: SSL_TICKET_RETURN_IGNORE_RENEW
+        }
+      }, nil)
   }
 
   private func selectProtocols() {

@@ -21,6 +21,22 @@ import Testing
     }
   }
 
+  /// As at the provider's port: a push with the id of one before is that one.
+  @Test func aRepetitionHasTheFirstOnesId() async throws {
+    try await AdminScene.run { ask in
+      let phone = try await ask.relay.phone(topic: "com.example.app")
+      let body =
+        #"{"to":"\#(phone.id)","headers":{"apns-id":"4deb1c52-0d6e-8b34-8000-00000000002a"},"#
+        + #""payload":{"aps":{"alert":"x"}}}"#
+      var ids: Set<String> = []
+      for _ in 0..<2 {
+        let answer = try await ask(.post, "/v1/push", body)
+        ids.insert(try #require(answer.json["uniqueId"] as? String))
+      }
+      #expect(ids.count == 1)
+    }
+  }
+
   /// A registration is chosen by its own name; a provider pushes to the topic.
   @Test func aRegistrationOfAnActivityIsPushedToByTheWholeTopic() async throws {
     try await AdminScene.run { ask in

@@ -92,6 +92,68 @@ import Testing
     }
   }
 
+  /// What comes after `within` does not count, whoever has moved the clock.
+  @Test func whatComesLaterDoesNotCount() async throws {
+    try await AdminScene.run { ask in
+      let phone = try await ask.relay.phone(topic: "com.example.app")
+      for _ in 0..<3 { _ = try await ask.relay.pushSilently(to: phone) }
+      let held = try await ask.relay.pushSilently(to: phone)
+      func wish(_ more: String) -> String {
+        #"{"expect":{"what":"delivered","push":"\#(held.id)"\#(more)},"within":"10m","timeout":"10m"}"#
+      }
+      // It has begun long before the clock is where the push goes.
+      let never = wish(#","never":true"#)
+      let minute = Duration.seconds(60)
+      #expect(await Self.outcome(ask.relay.cockpit, never.replacing("10m", with: "0s")) == "met 0")
+      async let neverEnded = outcome(ask, never) { try await ask.relay.advance(by: minute / 2) }
+      let ended = try await outcome(ask, wish("")) { try await ask.relay.advance(by: minute / 2) }
+      #expect(["NotYet", "NeverAgain"].contains(ended), "\(ended)")
+      #expect(try await neverEnded == "met 0")
+      try await ask.relay.advance(by: minute * 20)
+      try await ask.relay.wait(for: .delivered, of: held)
+    }
+  }
+
+  /// Each moves the clock no further than it may, whatever the others do.
+  @Test func waitsThatAdvanceTogetherStayWithinTheirTime() async throws {
+    try await AdminScene.run { ask in
+      let phone = try await ask.relay.phone(topic: "com.example.app")
+      for _ in 0..<3 { _ = try await ask.relay.pushSilently(to: phone) }
+      let held = try await ask.relay.pushSilently(to: phone)
+      let before = ask.relay.nowMilliseconds
+      let expect = #"{"what":"delivered","push":"\#(held.id)"}"#
+      let wish = #"{"expect":\#(expect),"within":"10m","advance":true}"#
+      let cockpit = ask.relay.cockpit
+      await withTaskGroup(of: String.self) { group in
+        for _ in 0..<8 { group.addTask { await Self.outcome(cockpit, wish) } }
+        for await outcome in group { #expect(outcome == "NotYet") }
+      }
+      #expect(ask.relay.nowMilliseconds <= before + 2 * 600_000, "from where the last began")
+    }
+  }
+
+  @Test func neverCountsAndKnowsWhoIsMeant() async throws {
+    try await AdminScene.run { ask in
+      let phone = try await ask.relay.phone(topic: "com.example.app")
+      let pushes = [
+        try await ask.relay.push(Self.shown, to: phone),
+        try await ask.relay.push(Self.shown, to: phone),
+      ]
+      for push in pushes { try await ask.relay.wait(for: .delivered, of: push) }
+      let unknown = "4deb1c52-0d6e-8b34-8000-00000000002a"
+      for (more, expected) in [
+        (#""topic":"com.example.app","count":2"#, "Happened"),
+        (#""topic":"com.example.app","count":3"#, "met 0"),
+        (#""push":"\#(pushes[0].id)","topic":"com.other""#, "NeverAgain"),
+        (#""push":"\#(pushes[0].id)","kind":"silent""#, "NeverAgain"),
+        (#""device":"\#(unknown)""#, "UnknownDevice"), (#""topic":"com.other""#, "met 0"),
+      ] {
+        let wish = #"{"expect":{"what":"delivered",\#(more),"never":true},"timeout":"0s"}"#
+        #expect(await Self.outcome(ask.relay.cockpit, wish) == expected, "\(more)")
+      }
+    }
+  }
+
   /// What must never happen and has is said at once, not when the time is over.
   @Test func aNeverThatHasHappenedEnds() async throws {
     try await AdminScene.run { ask in
