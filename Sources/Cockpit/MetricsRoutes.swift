@@ -181,6 +181,12 @@ enum ProcessMetrics {
     add("resident_memory_bytes", "Resident memory", field(21).map { $0 * 4096 })
     let descriptors = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
     add("open_fds", "Open file descriptors", descriptors.map(Double.init))
+    let limit = read("/proc/self/limits").split(separator: "\n").first {
+      $0.hasPrefix("Max open files")
+    }
+    add(
+      "max_fds", "The most file descriptors that may be open",
+      limit?.split(separator: " ").dropFirst(3).first.flatMap { Double($0) })
     if let start = field(19), let boot = bootTime {
       add("start_time_seconds", "When the process began, UNIX time", boot + start / 100)
     }

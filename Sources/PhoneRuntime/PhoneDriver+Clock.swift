@@ -88,8 +88,8 @@ extension PhoneDriver {
     }
   }
 
-  /// Restores the phones. Streams of then stay, the relay ends others: a phone's view of its link is
-  /// corrected.
+  /// Restores the phones. Streams of then stay, the relay ends others: a phone's view of its link
+  /// is corrected.
   private func rewind(to then: LiveSimulation, with openings: [Int], at time: Instant) {
     for transfer in transfers.values { transfer.cancel() }
     transfers.removeAll()

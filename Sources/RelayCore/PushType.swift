@@ -86,13 +86,31 @@ package enum PushType: UInt8, CaseIterable, Sendable {
   /// has, whatever the payload asks for. Then the content: only asking for a background update is
   /// `background`; a lone `mdm` key; otherwise `alert`.
   package static func inferred(from scan: PayloadScan, topic: Span<UInt8>) -> PushType {
-    // The last component tells the suffixes apart; an ordinary bundle ID has none of them.
-    var start = topic.count
-    while start > 0, topic[start - 1] != UInt8(ascii: ".") { start -= 1 }
-    let component = PackedName(topic, start..<topic.count)
-    if let type = lastComponents.find(component), type.fits(topic: topic) { return type }
+    if let type = suffixed(topic) { return type }
     if scan.contentAvailable == .one, !scan.hasVisibleKeys { return .background }
     return scan.hasMDM && scan.aps == .absent ? .mdm : .alert
+  }
+
+  /// The type whose suffix the topic has; nil for an ordinary bundle ID.
+  private static func suffixed(_ topic: Span<UInt8>) -> PushType? {
+    // The last component tells the suffixes apart.
+    var start = topic.count
+    while start > 0, topic[start - 1] != UInt8(ascii: ".") { start -= 1 }
+    let type = lastComponents.find(PackedName(topic, start..<topic.count))
+    return type?.topicSuffix.isEmpty == false && type?.fits(topic: topic) == true ? type : nil
+  }
+
+  /// Whether the topic is one that Apple documents for the type: a bundle ID, or that of an MDM
+  /// certificate. Those with a suffix are checked by `fits`.
+  func documents(topic: Span<UInt8>) -> Bool {
+    switch self {
+    case .alert, .background: return Self.suffixed(topic) == nil
+    case .mdm:
+      return topic.count > 15 && topic.extracting(0..<15).equals("com.apple.mgmt.")
+    case .voip, .complication, .fileprovider, .liveactivity, .location, .pushtotalk, .widgets,
+      .controls, .accessory:
+      return true
+    }
   }
 
   private static let table = NameTable<PushType>(name: \.wireName)

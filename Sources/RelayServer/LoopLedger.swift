@@ -41,9 +41,7 @@ struct LoopLedger {
   mutating func log(_ event: inout DeliveryEvent) {
     onLife?(event)
     if feed.isOpen { tellFeed(event) }
-    if metrics.count(event.step) {
-      metrics.countRelease(at: event.at, lives.steps(of: event.uniqueID))
-    }
+    if metrics.count(event.step) { metrics.count(event, after: lives.steps(of: event.uniqueID)) }
     lives.append(&event)
   }
 

@@ -65,7 +65,7 @@ package struct RelayMetrics: Sendable {
       .add((delivery.sentAt - delivery.acceptedAt).milliseconds)
   }
 
-  /// Counts a step; returns whether a held notification was released.
+  /// Counts a step; returns whether `count(_:after:)` has to know those before it, too.
   @inline(__always)
   mutating func count(_ step: DeliveryStep) -> Bool {
     switch step {
@@ -74,30 +74,38 @@ package struct RelayMetrics: Sendable {
       if namedTopics > 0 { countTopic(topic, kind) }
     case .storedOffline: storedOffline += 1
     case .storedPower(_, let limit): stored[Int(limit.rawValue)] += 1
-    case .sent(.direct, _), .sent(.connect, _), .sent(.resend, _), .restored, .discarded,
-      .delivered, .decided, .faulted:
+    case .sent(.direct, _), .sent(.connect, _), .sent(.resend, _), .discarded, .delivered,
+      .decided, .faulted:
       break
-    case .sent(.piggyback, _), .sent(.refill, _), .sent(.hold, _): return true
+    case .sent(.piggyback, _), .sent(.refill, _), .sent(.hold, _), .restored: return true
     case .outcome(let outcome): outcomes[Self.word(outcome), default: 0] += 1
     }
     return false
   }
 
-  private mutating func countTopic(_ topic: Topic, _ kind: NotificationClass) {
+  private mutating func countTopic(_ topic: Topic, _ kind: NotificationClass, by count: Int = 1) {
     // Each activity has a registration of its own.
     let topic = topic.whole
     let isNamed = receivedByTopic[topic] != nil || receivedByTopic.count < namedTopics
     guard isNamed else {
-      receivedOfOthers[kind] += 1
+      receivedOfOthers[kind] += count
       return
     }
-    receivedByTopic[topic, default: KindCounts()][kind] += 1
+    receivedByTopic[topic, default: KindCounts()][kind] += count
   }
 
-  mutating func countRelease(at moment: Instant, _ earlier: [DeliveryEvent]) {
+  /// A held notification was released, or one that an earlier run received taken over.
+  mutating func count(_ event: DeliveryEvent, after earlier: [DeliveryEvent]) {
+    if case .restored = event.step {
+      let received = earlier.last { if case .received = $0.step { true } else { false } }
+      guard case .received(let kind, _, _, let topic)? = received?.step else { return }
+      self.received[kind] -= 1
+      if namedTopics > 0 { countTopic(topic, kind, by: -1) }
+      return
+    }
     let held = earlier.last { if case .storedPower = $0.step { true } else { false } }
     guard let held, case .storedPower(_, let limit) = held.step else { return }
-    holding[Int(limit.rawValue)].add((moment - held.at).milliseconds)
+    holding[Int(limit.rawValue)].add((event.at - held.at).milliseconds)
   }
 
   private static func word(_ outcome: DeliveryOutcome) -> String {

@@ -71,8 +71,7 @@ package actor MemoryFeedback {
 
   func rewind(to then: (items: [FeedbackItem], lastPosition: Int64)) {
     items = then.items
-    // What has been read since is not there any more. Positions are not given again: whoever keeps
-    // one of its own misses nothing.
+    // Positions are not given again: a client with a cursor of its own misses nothing.
     cursors = cursors.mapValues { min($0, then.lastPosition) }
   }
 

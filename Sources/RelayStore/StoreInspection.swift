@@ -78,6 +78,10 @@ package enum StoreInspection {
     let draft = try DraftFile(for: destination)
     do {
       try copy(source, draft.path, progress)
+      // A damaged copy would take the place of a good one.
+      if let problem = try check(path: draft.path).problems.first {
+        throw StoreError.damaged(path: source, reason: problem)
+      }
       try draft.finish()
     } catch {
       throw StoreError(error, path: error is SQLiteError ? source : destination)

@@ -36,6 +36,8 @@ struct PushRelayCommand: AsyncParsableCommand {
     // Keys, journals, recordings are private at every moment. Foundation makes a file by this mask,
     // and sets the requested mode under its final name.
     formerMask.store(UInt32(umask(0o077)), ordering: .relaxed)
+    // Until the relay listens to it: a service is told to read its settings again, not to end.
+    if CommandLine.arguments.dropFirst().first == "serve" { signal(SIGHUP, SIG_IGN) }
     if let problem = UnknownCommand.problem(in: CommandLine.arguments.dropFirst()) {
       Console.log("Error: \(problem)")
       exit(withError: ExitCode.validationFailure)

@@ -99,7 +99,8 @@ import Testing
       for _ in 0..<3 { _ = try await ask.relay.pushSilently(to: phone) }
       let held = try await ask.relay.pushSilently(to: phone)
       func wish(_ more: String) -> String {
-        #"{"expect":{"what":"delivered","push":"\#(held.id)"\#(more)},"within":"10m","timeout":"10m"}"#
+        let expect = #"{"what":"delivered","push":"\#(held.id)"\#(more)}"#
+        return #"{"expect":\#(expect),"within":"10m","timeout":"10m"}"#
       }
       // It has begun long before the clock is where the push goes.
       let never = wish(#","never":true"#)

@@ -62,6 +62,8 @@ import Testing
   @Test func nobodyIsGoneBecauseNobodyCouldLook() {
     var membership = Membership(length: .seconds(3))
     membership.observe([Self.key(1)], at: Self.at(0))
+    // Nor while nobody can.
+    #expect(membership.all(at: Self.at(9000)).map(\.isAlive) == [true])
     membership.observe([Self.key(1)], at: Self.at(10_000))
     #expect(membership.alive(at: Self.at(10_000)).count == 1)
     for time in stride(from: Int64(10_250), through: 13_000, by: 250) {

@@ -204,7 +204,26 @@ private let visible = ["alert", "badge", "sound"].map { key in
       ),
     ]
     for (type, text, expected) in rows {
-      #expect(try classify(text, type, .powerAware).warnings.members == expected, "\(type) \(text)")
+      let topic = type == .mdm ? "com.apple.mgmt.External.1" : "com.example.app"
+      let warnings = try classify(text, type, .powerAware, topic: topic).warnings.members
+      #expect(warnings == expected, "\(type) \(text)")
+    }
+  }
+
+  /// A bundle ID may end as it likes, so this is no reason to refuse it.
+  @Test func aTopicOfAnotherTypeIsNoted() throws {
+    func isNoted(_ type: PushType?, _ topic: String) throws -> Bool {
+      try classify(#"{"aps":{"alert":"a"}}"#, type, .immediate, topic: topic).warnings
+        .contains(.topicOfAnotherType)
+    }
+    for type in PushType.allCases where !type.topicSuffix.isEmpty {
+      let topic = "com.example.app" + type.topicSuffix
+      for other in [PushType.alert, .background] { #expect(try isNoted(other, topic), "\(topic)") }
+      #expect(try !isNoted(type, topic) && !isNoted(nil, topic), "\(topic)")
+    }
+    for topic in ["com.example.app", "voip", "com.example.avoip", "com.example.push-type.other"] {
+      #expect(try !isNoted(.alert, topic) && !isNoted(.background, topic), "\(topic)")
+      #expect(try isNoted(.mdm, topic), "\(topic)")
     }
   }
 

@@ -57,12 +57,33 @@ import Testing
     let steps = [
       event(0, .storedOffline), event(5, .storedPower(until: nil, limit: .perDevice)),
     ]
-    metrics.countRelease(at: start + .seconds(9), steps)
-    metrics.countRelease(at: start + .seconds(9), [steps[0]])
+    metrics.count(event(9, .sent(.refill)), after: steps)
+    metrics.count(event(9, .sent(.refill)), after: [steps[0]])
     let held = metrics.holding[Int(BudgetLimit.perDevice.rawValue)]
     #expect(held.count == 1 && held.sum == 4000)
     let all = metrics + metrics
     #expect(all.holding.reduce(0) { $0 + $1.count } == 2)
+  }
+
+  /// Its life is told from the beginning, but it was received by an earlier run, or another node.
+  @Test func whatIsTakenOverWasNotReceivedHere() {
+    let topic = Topic("com.example.app")!
+    for named in [0, 10] {
+      var metrics = RelayMetrics(namedTopics: named)
+      var steps: [DeliveryEvent] = []
+      for step in [
+        DeliveryStep.received(.visible, apnsID: id, device: DeviceID(id), topic), .restored,
+      ] {
+        let event = event(Int64(steps.count), step)
+        if metrics.count(step) { metrics.count(event, after: steps) }
+        steps.append(event)
+      }
+      #expect(metrics.received.visible == 0)
+      #expect(metrics.receivedByTopic.values.allSatisfy { $0.visible == 0 })
+      // Of one whose app is gone nothing else is told.
+      metrics.count(event(0, .restored), after: [])
+      #expect(metrics.received.visible == 0)
+    }
   }
 
   @Test func answersAreCountedByReason() {
