@@ -9,7 +9,7 @@ import ServiceLifecycle
 /// Waits until something has happened, and says why not.
 ///
 /// A wait first looks at the past, so that nothing can come between a push and the wait for it. The
-/// feed says when to look again; there is no polling. In a cluster it looks at all nodes and the
+/// feed says when to look again; only for refusals and the end of `within` a clock does. In a cluster it looks at all nodes and the
 /// feed covers all of them; an ended wait leaves nothing on them.
 struct WaitRoutes {
   let relay: Relay
@@ -93,6 +93,7 @@ struct WaitRoutes {
     // No event tells of a refusal, as it never becomes a push, nor that time has passed.
     let pulse = wish.what == .refused || limit != nil ? await pulse(feed, id) : nil
     defer { pulse?.cancel() }
+    var isOver = false
     for await _ in signals {
       try goesOn(since: rewindCount)
       let page = await feed.read(since: position, limit: Limits.feedEvents)
@@ -105,7 +106,11 @@ struct WaitRoutes {
         if let met = met(finding, wish, since: start) { return met }
         if finding.isDecided(for: wish) { break }
       }
-      if let limit, !wish.advances, relay.now >= limit { break }
+      if let limit, !wish.advances, relay.now >= limit {
+        // That moment itself counts, and may still be under way at the first look.
+        if isOver || relay.now > limit { break }
+        isOver = true
+      }
     }
     try goesOn(since: rewindCount)
     return try await over(wish, since: start)
@@ -315,7 +320,7 @@ struct WaitRoutes {
       finding.away = error
       return finding
     }
-    guard let report, relay.now <= wish.end ?? .never else { return finding }
+    guard let report else { return finding }
     let topic = wish.filter.topic
     finding.isSo =
       switch wish.what {

@@ -63,7 +63,7 @@ struct FrameReader {
   /// SETTINGS_MAX_FRAME_SIZE: never announced, so its initial value.
   private static let largestFrameBytes = 16_384
 
-  /// True within a header block: what is there of it is kept.
+  /// True within a header block, or the head of a frame: what is there of it is kept.
   var isHolding: Bool { !held.isEmpty }
   /// Bytes of the current frame still to pass.
   private var left: Int

@@ -115,9 +115,12 @@ extension PhoneDriver {
     configuration.warn("the relay and these phones were taken back to \(time.iso8601)")
   }
 
+  /// Opens another stream at once. The relay's clock waits for it.
   func comeBack(_ phone: Int) {
+    untold += 1
     disconnect(phone, saysGoodbye: true)
     perform(.init(phone, .connect))
+    told()
   }
 
   var nextMoment: Instant? {

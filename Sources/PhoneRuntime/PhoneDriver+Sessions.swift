@@ -66,15 +66,18 @@ extension PhoneDriver {
     if phones[session.phone].lines != nil { counts.listening -= 1 }
     phones[session.phone].lines = nil
     clock?.told = .max
+    let comesBack = reason == CloseReason.rewound.name
+    // The relay waits for it: no barrier is answered until it is on its way.
+    if comesBack { untold += 1 }
     simulation.handle(.lost(reason: reason), of: session.phone, at: now)
     settle()
     if reason == CloseReason.superseded.name {
       end(.failure(PhoneDriverError.superseded(phone: simulation.phones[session.phone])))
       return false
     }
-    guard reason == CloseReason.rewound.name else { return true }
-    // The relay waits for it: at once, by a session of its own.
-    comeBack(session.phone)
+    guard comesBack else { return true }
+    if isWanted(session) { comeBack(session.phone) }
+    told()
     return false
   }
 

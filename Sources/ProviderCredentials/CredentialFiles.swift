@@ -85,19 +85,6 @@ package enum CredentialFiles {
         path: path, problem: "cannot be written",
         advice: "check that its directory exists, has space and may be written by this user")
     }
-    belongToPlace(path)
-  }
-
-  /// Root may write for a service with a user of its own: a file is its directory's owner's.
-  private static func belongToPlace(_ path: String) {
-    let place = FilePath(path).removingLastComponent()
-    guard let there = try? (place.isEmpty ? "." : place).stat(),
-      let own = try? FilePath(path).stat(), there.userID != own.userID
-    else { return }
-    // Nobody else may give files away.
-    try? FileManager.default.setAttributes(
-      [.ownerAccountID: there.userID.rawValue, .groupOwnerAccountID: there.groupID.rawValue],
-      ofItemAtPath: path)
   }
 
   /// Makes the directory, for its owner only, unless it exists.
@@ -118,12 +105,16 @@ package enum CredentialFiles {
         path: path, problem: "cannot be made",
         advice: "check that the directory above it may be written by this user")
     }
-    belongToPlace(path)
   }
 
   package static func isOpenToOthers(_ path: String) -> Bool {
     guard let mode = permissions(of: path) else { return false }
     return mode & 0o077 != 0
+  }
+
+  /// The ids of the user and the group that it belongs to, `nil` if there is none.
+  package static func owner(of path: String) -> (user: UInt32, group: UInt32)? {
+    (try? FilePath(path).stat()).map { ($0.userID.rawValue, $0.groupID.rawValue) }
   }
 
   /// The file's permission bits, `nil` if there is none.

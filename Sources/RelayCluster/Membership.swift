@@ -109,7 +109,8 @@ package struct Membership: Sendable {
   /// All nodes with a key, and how long ago they wrote it. Since this node last looked, silence
   /// means nothing.
   package func all(at now: Instant) -> [(key: Key, age: Interval, isAlive: Bool)] {
-    let seen = takenAt.map { now - $0 >= length ? $0 : now } ?? now
+    let half = Interval(milliseconds: length.milliseconds / 2)
+    let seen = takenAt.map { now - $0 >= half ? $0 : now } ?? now
     return known.values.map { ($0.key, $0.age(at: now), seen - $0.since < length) }
       .sorted { $0.0.report.number < $1.0.report.number }
   }

@@ -61,7 +61,7 @@ package struct Classification: Equatable, Sendable {
     if isSilent { addSilentWarnings(scan, priority: priority) }
     if !isSilent, !pushType.documents(priority) { warnings.insert(.priorityUnusual) }
     if !Self.isPass(topic) { addDescriptionWarnings(scan) }
-    if !pushType.documents(topic: topic) { addMismatch(.topicOfAnotherType) }
+    if !pushType.documents(topic: topic) { addMismatch(.topicUnusual) }
   }
 
   /// A changed Wallet pass has an empty dictionary (Apple, "Adding a web service to update

@@ -158,8 +158,8 @@ package enum Limits {
   package static let clockStep = Interval.milliseconds(100)
   /// How long a peer may read none of its unsent bytes.
   package static let stalled = Interval.minutes(5)
-  /// Seconds without output after which a connection without requests is closed with the relay at
-  /// once; before, its client may still read.
+  /// Seconds without any output after which a connection without requests is closed with the relay
+  /// at once; before, its client may still read.
   package static let quietSweeps: UInt8 = 5
   /// Bytes of TLS itself (handshake, tickets, alerts) waiting to be sent.
   package static let pendingTLSBytes = 65_536

@@ -24,7 +24,7 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
   case activityStartWithoutAlert
   case activityDateInMilliseconds
   case activityOfAnotherType
-  case topicOfAnotherType
+  case topicUnusual
   case unknownHeader
 
   /// The case's name, in logs and documentation: renaming a case changes what providers see.
@@ -66,8 +66,7 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
     case .activityOfAnotherType:
       "content-state or event without push type liveactivity: it goes to the app, and no Live "
         + "Activity changes"
-    case .topicOfAnotherType:
-      "the topic is one of another push type: its app has another token for that, and other code"
+    case .topicUnusual: "this topic is not documented for the push type"
     case .unknownHeader:
       "a header begins with apns-, and a push has none of that name: it is ignored"
     }

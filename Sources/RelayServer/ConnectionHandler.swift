@@ -157,10 +157,16 @@ final class ConnectionHandler: SocketHandler {
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     if event as? ChannelEvent == .inputClosed {
       inputHasEnded = true
-      guard isUsable, transport.isEstablished else { return abort() }
-      noticePeersEnd()
-      markDirty()
-      runner.finishBatch()
+      switch phase {
+      case .open, .answering:
+        // A fault that lets nothing pass answers nobody.
+        guard muting == nil else { return abort() }
+        noticePeersEnd()
+        markDirty()
+        runner.finishBatch()
+      case .closing: close(behind: ByteBuffer(), .all, context)
+      case .opening, .closed: abort()
+      }
     }
     context.fireUserInboundEventTriggered(event)
   }
@@ -319,11 +325,9 @@ final class ConnectionHandler: SocketHandler {
       return abort()
     }
     if let stalledSince, now - stalledSince > Limits.stalled { return abort() }
-    if let headSince, muting == nil,
-      now - headSince > runner.settings.configuration.requestTimeout
-    {
-      return abort()
-    }
+    // While nothing is read, the rest may be there.
+    if headSince != nil, !isInputWanted || muting != nil { headSince = now }
+    if let headSince, now - headSince > headTime { return abort() }
     quietSweeps = min(quietSweeps + 1, Limits.quietSweeps)
     if let muting, now - muting.since > Limits.muted { return abort() }
     transport.http2.forgive(Limits.forgivenFrames)
@@ -350,6 +354,11 @@ final class ConnectionHandler: SocketHandler {
     transport.http2.goAway(
       errorCode: HTTP2ErrorCode.noError, debugData: Array(#"{"reason":"IdleTimeout"}"#.utf8))
     markDirty()
+  }
+
+  /// How long the rest of a header block may take: what there is of it is kept.
+  private var headTime: Interval {
+    runner.isFull && !isKnown ? .seconds(1) : runner.settings.configuration.requestTimeout
   }
 
   func address(_ stream: StreamID) -> StreamAddress {
@@ -462,6 +471,12 @@ final class ConnectionHandler: SocketHandler {
     phase = .closing(since: RelayClock.steady)
     var output = lastWords
     transport.close(into: &output)
+    close(behind: output, mode, context)
+  }
+
+  /// Closes when that, and all that was written before, has gone.
+  private func close(behind output: ByteBuffer, _ mode: CloseMode, _ context: ChannelHandlerContext)
+  {
     let written = context.eventLoop.makePromise(of: Void.self)
     let channel = context.channel
     written.futureResult.whenComplete { _ in channel.close(mode: mode, promise: nil) }

@@ -97,8 +97,8 @@ package struct RelayMetrics: Sendable {
   /// A held notification was released, or one that an earlier run received taken over.
   mutating func count(_ event: DeliveryEvent, after earlier: [DeliveryEvent]) {
     if case .restored = event.step {
-      let received = earlier.last { if case .received = $0.step { true } else { false } }
-      guard case .received(let kind, _, _, let topic)? = received?.step else { return }
+      // Of one whose app has gone nothing is told but this.
+      guard case .received(let kind, _, _, let topic)? = earlier.last?.step else { return }
       self.received[kind] -= 1
       if namedTopics > 0 { countTopic(topic, kind, by: -1) }
       return

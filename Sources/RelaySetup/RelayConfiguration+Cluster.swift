@@ -18,7 +18,7 @@ extension RelayConfiguration {
       ("keepAliveTimeout", text(keepAliveTimeout)), ("ackTimeout", text(ackTimeout)),
       ("rides", text(rides)), ("lowPriorityHold", text(lowPriorityHold)),
       ("tokenRequests", text(requestsPerToken)), ("lease", text(lease)),
-      ("keepRequests", "\(keepRequests)"), ("natsReplicas", "\(natsReplicas)"),
+      ("keepRequests", "\(keepRequests)"),
     ]
   }
 }

@@ -75,13 +75,13 @@ package enum StoreInspection {
     from source: String, to destination: String, progress: (Int, Int) -> Void = { _, _ in }
   ) throws(StoreError) {
     guard try Schema.check(path: source) else { throw .missing(path: source) }
+    // A damaged copy would take the place of a good one. A newer journal is copied unread.
+    if let problem = try? check(path: source).problems.first {
+      throw .damaged(path: source, reason: problem)
+    }
     let draft = try DraftFile(for: destination)
     do {
       try copy(source, draft.path, progress)
-      // A damaged copy would take the place of a good one.
-      if let problem = try check(path: draft.path).problems.first {
-        throw StoreError.damaged(path: source, reason: problem)
-      }
       try draft.finish()
     } catch {
       throw StoreError(error, path: error is SQLiteError ? source : destination)

@@ -89,7 +89,7 @@ struct KeyCommand: AsyncParsableCommand {
       var generator = SystemRandomNumberGenerator()
       let keyID = key ?? ProviderKeyDirectory.randomKeyID(using: &generator)
       let entry = try options.entry(keyID: keyID)
-      let file = try options.files.keys.create(entry)
+      let file = try options.files.keysToChange.create(entry)
       try KeyCommand.say(entry, file: file, json: json)
     }
   }
@@ -118,7 +118,7 @@ struct KeyCommand: AsyncParsableCommand {
         throw CommandError("the file name does not tell the key ID: give it with --key")
       }
       let entry = try options.entry(keyID: keyID)
-      let copy = try options.files.keys.add(entry, copying: file)
+      let copy = try options.files.keysToChange.add(entry, copying: file)
       try KeyCommand.say(entry, file: copy, json: json)
     }
   }

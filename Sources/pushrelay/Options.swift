@@ -29,6 +29,20 @@ struct StateOptions: ParsableArguments {
   var state = ".pushrelay"
 
   var keys: ProviderKeyDirectory { ProviderKeyDirectory(path: state + "/keys") }
+
+  /// The same, to be written to. Refuses root where the directory is another user's, whose relay
+  /// could not read root's files.
+  var keysToChange: ProviderKeyDirectory {
+    get throws {
+      guard geteuid() == 0, let owner = CredentialFiles.owner(of: state), owner.user != 0 else {
+        return keys
+      }
+      throw CommandError(
+        "\(state) belongs to user \(owner.user), whose relay could not read what root writes: run "
+          + "'setpriv --reuid \(owner.user) --regid \(owner.group) --clear-groups pushrelay …', "
+          + "or as that user")
+    }
+  }
 }
 
 struct ConnectionOptions: ParsableArguments {

@@ -379,7 +379,7 @@ import Testing
 
   /// What was before a rewind never was: a push with a name of then has nothing of it.
   @Test func aRewindTakesNotesAndChangesBack() async throws {
-    try await withAdmin { _, admin in
+    try await withAdmin(RelaySetup(arguments: Self.setup.arguments + ["--seed", "1"])) { _, admin in
       let made = try await admin("POST", "/v1/devices", "{}")
       let device = try #require(made.json["device"] as? String)
       _ = try await admin("PUT", "/v1/devices/\(device)/apps/com.example.app", "{}")

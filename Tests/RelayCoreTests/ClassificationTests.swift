@@ -214,7 +214,7 @@ private let visible = ["alert", "badge", "sound"].map { key in
   @Test func aTopicOfAnotherTypeIsNoted() throws {
     func isNoted(_ type: PushType?, _ topic: String) throws -> Bool {
       try classify(#"{"aps":{"alert":"a"}}"#, type, .immediate, topic: topic).warnings
-        .contains(.topicOfAnotherType)
+        .contains(.topicUnusual)
     }
     for type in PushType.allCases where !type.topicSuffix.isEmpty {
       let topic = "com.example.app" + type.topicSuffix

@@ -365,6 +365,63 @@ import Transport
     }
   }
 
+  /// What has no stream yet cannot be answered. Where memory is short, strangers have no time.
+  @Test(arguments: [false, true], [false, true])
+  func aHeadThatDoesNotEndEndsItsConnection(isProvider: Bool, isFull: Bool) throws {
+    let scene = ConnectionScene()
+    let peer = try scene.connect(provider: isProvider)
+    try peer.exchange()
+    try peer.send(ByteBuffer(bytes: [0, 0, 1, 1, 0, 0, 0, 0, 1, 0x82]))
+    scene.runner.isFull = isFull
+    peer.handler.sweep(at: RelayClock.steady)
+    #expect(peer.isOpen)
+    peer.handler.sweep(at: RelayClock.steady + .seconds(29))
+    #expect(peer.isOpen != isFull)
+    // More of it is not the rest.
+    try peer.send(ByteBuffer(bytes: [0, 0, 1, 9, 0, 0, 0, 0, 1, 0x87]))
+    peer.handler.sweep(at: RelayClock.steady + .seconds(31))
+    #expect(!peer.isOpen)
+  }
+
+  @Test func aHeadThatComesInPiecesIsARequest() throws {
+    let scene = ConnectionScene()
+    let peer = try scene.connect(provider: true)
+    try peer.exchange()
+    try peer.send(ByteBuffer(bytes: [0, 0, 1, 1, 1, 0, 0, 0, 1, 0x82]))
+    try peer.send(ByteBuffer(bytes: [0, 0, 2, 9, 4, 0, 0, 0, 1, 0x87, 0x84]))
+    peer.handler.sweep(at: RelayClock.steady + .seconds(31))
+    #expect(peer.isOpen)
+  }
+
+  /// A provider may end its direction as soon as it has said all (RFC 9293 section 3.6).
+  @Test func whoHasSaidAllOverTCPGetsItsAnswers() throws {
+    let scene = ConnectionScene()
+    let peer = try scene.connect(provider: true)
+    try peer.exchange()
+    let stream = try peer.request(
+      "POST", "/3/device/abcd", [("apns-topic", "a.b")], body: Array("{}".utf8))
+    let open = try peer.request(
+      "POST", "/3/device/abcd", [("apns-topic", "a.b")], body: [1], isComplete: false)
+    try peer.send(try peer.takeOutput())
+    peer.channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+    try peer.receive()
+    #expect(peer.statuses[stream] == 400 && peer.statuses[open] == nil)
+    #expect(!peer.isOpen && scene.runner.connections.count == 0)
+  }
+
+  /// A client that was answered a moment ago may not have read it.
+  @Test(arguments: [0, 5]) func aQuietConnectionIsNotWaitedFor(sweeps: Int) throws {
+    let scene = ConnectionScene()
+    let peer = try scene.connect(provider: true)
+    try peer.exchange()
+    for _ in 0..<sweeps { scene.sweep() }
+    var modes: [CloseMode] = []
+    let watch = CloseWatch { modes.append($0) }
+    try peer.channel.pipeline.syncOperations.addHandler(watch, position: .first)
+    scene.runner.drain()
+    #expect(modes.first == (sweeps == 0 ? .output : .all))
+  }
+
   /// Whoever takes no answers gets no further turn until it does.
   @Test func aTurnWaitsUntilTheAnswersAreTaken() throws {
     let scene = ConnectionScene { $0.configuration.auth = .token }
@@ -402,5 +459,18 @@ import Transport
     peer.channel.pipeline.fireChannelWritabilityChanged()
     peer.handler.sweep(at: scene.runner.now + Limits.stalled + .seconds(1))
     #expect(!peer.isOpen)
+  }
+}
+
+/// Tells which direction a handler closes.
+private final class CloseWatch: ChannelOutboundHandler {
+  typealias OutboundIn = ByteBuffer
+  private let tell: (CloseMode) -> Void
+
+  init(_ tell: @escaping (CloseMode) -> Void) { self.tell = tell }
+
+  func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+    tell(mode)
+    context.close(mode: .all, promise: promise)
   }
 }

@@ -15,6 +15,15 @@ import Testing
     #expect(Set([all(5, 0), all(5, 1), all(6, 0)]).count == 3)
   }
 
+  @Test(arguments: [5, nil] as [UInt64?])
+  func onlyASeedGivesTheSameAgain(seed: UInt64?) {
+    var ids = IDSource(seed: seed, loop: 0)
+    let then = ids
+    let first = ids.makeUniqueID()
+    ids.goBack(to: then)
+    #expect((ids.makeUniqueID() == first) == (seed != nil))
+  }
+
   @Test func loopsNumberInTurn() {
     var (first, second) = (IDSource(seed: 5, loop: 0), IDSource(seed: 5, loop: 0))
     first.number(asLoop: 0, of: 2)

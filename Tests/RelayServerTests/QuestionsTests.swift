@@ -95,6 +95,18 @@ import Testing
     #expect(await feedback.items(since: feedback.cursor(of: "c.d"), limit: 10).count == 2)
   }
 
+  /// Whoever keeps a cursor of its own misses nothing, and hears nothing twice.
+  @Test func noPositionIsGivenTwice() async throws {
+    let feedback = MemoryFeedback(start: Instant(unixSeconds: 1_767_225_600))
+    let tokens = (UInt64(0)..<2).map { DeviceToken(random: ($0, 1, 1), routingKey: 1) }
+    let then = await feedback.checkpoint()
+    await feedback.append(tokens[0], Topic("a.b")!, at: Instant(milliseconds: 5))
+    let cursor = try #require(await feedback.items(since: 0, limit: 10).last?.position)
+    await feedback.rewind(to: then)
+    await feedback.append(tokens[1], Topic("a.b")!, at: Instant(milliseconds: 5))
+    #expect(await feedback.items(since: cursor, limit: 10).map(\.token) == [tokens[1]])
+  }
+
   /// The clock was set back between the runs.
   @Test func aCursorThatLiesAheadBeginsAgain() async {
     let ahead = Int64(1_767_999_999) * 1_000_000

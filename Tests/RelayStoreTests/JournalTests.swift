@@ -135,6 +135,8 @@ import Testing
     for run in 0..<4 {
       let journal = try listener.open(directory)
       #expect(journal.firstSequence(ofShard: 0) > earlier, "run \(run)")
+      // A region each, and none is left out.
+      #expect(journal.firstSequence(ofShard: 0) == Journal.firstOfAll * UInt64(run + 1))
       let last = journal.firstSequence(ofShard: 1) + 7
       #expect(journal.firstSequence(ofShard: 2) > last)
       journal.submit(shard: 1, records: [try Make.accepted(last)], forgets: [])

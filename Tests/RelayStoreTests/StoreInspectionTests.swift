@@ -78,6 +78,19 @@ import Testing
     #expect(restored.firstSequence(ofShard: 0) > journal.firstSequence(ofShard: 0))
   }
 
+  /// It would take the place of a good one.
+  @Test func aDamagedJournalIsNotBackedUp() async throws {
+    try await filled().stop()
+    let file = try #require(FileHandle(forUpdatingAtPath: directory.journal))
+    try file.seek(toOffset: 4096)
+    try file.write(contentsOf: Data(count: 4096))
+    try file.close()
+    #expect(throws: StoreError.self) {
+      try StoreInspection.backup(from: directory.journal, to: copy)
+    }
+    #expect(!FileManager.default.fileExists(atPath: copy))
+  }
+
   @Test func writingGoesOnDuringABackup() async throws {
     let journal = try await filled()
     let next = journal.firstSequence(ofShard: 0) + 53
