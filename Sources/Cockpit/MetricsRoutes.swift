@@ -61,6 +61,9 @@ struct MetricsRoutes {
     text.add(
       "clock_offset_seconds", "How far the relay's time is ahead of the machine's",
       Double(relay.clockOffset.milliseconds) / 1000)
+    text.add(
+      "certificate_end_seconds", "When the server's certificate ends, UNIX time",
+      relay.certificateEnd.map { Double($0.milliseconds) / 1000 })
     await relay.addClusterMetrics(to: &text)
     text.add(
       "build_info", "1, with the version and its commit",

@@ -9,8 +9,9 @@ import ServiceLifecycle
 /// Waits until something has happened, and says why not.
 ///
 /// A wait first looks at the past, so that nothing can come between a push and the wait for it. The
-/// feed says when to look again; only for refusals and the end of `within` a clock does. In a cluster it looks at all nodes and the
-/// feed covers all of them; an ended wait leaves nothing on them.
+/// feed says when to look again; only for refusals and the end of `within` a clock does. In a
+/// cluster it looks at all nodes and the feed covers all of them; an ended wait leaves nothing on
+/// them.
 struct WaitRoutes {
   let relay: Relay
   let epoch: Epoch

@@ -1,6 +1,6 @@
 import FoundationEssentials
 import Logging
-import Primitives
+package import Primitives
 import ProviderCredentials
 import RelayCluster
 import RelayCore
@@ -128,6 +128,13 @@ final class ServerContexts: Sendable {
     state.withLock { $0?.files.clientAuthorities }.map { String(decoding: $0, as: UTF8.self) }
   }
 
+  /// When the server's certificate ends; nil without TLS.
+  var certificateEnd: Instant? {
+    let pem = state.withLock { $0?.files.certificates }
+    let certificate = pem.flatMap { try? Certificate(pem: String(decoding: $0, as: UTF8.self)) }
+    return certificate.map { Instant(milliseconds: $0.notAfterMilliseconds) }
+  }
+
   /// Replaces the server's certificate and keeps the trusted authorities.
   func replace(_ files: IdentityFiles) throws(TLSError) {
     try change { known in
@@ -160,6 +167,7 @@ extension Relay {
   /// Checks once a second for replaced certificates and authorities.
   func followCertificates() async {
     guard !configuration.plaintext else { return }
+    warnOfEnd()
     var known = try? IdentityFiles(configuration)
     var failures = 0
     while !Task.isCancelled {
@@ -197,10 +205,22 @@ extension Relay {
     }
   }
 
+  /// When the server's certificate ends; nil without TLS.
+  package var certificateEnd: Instant? { contexts.certificateEnd }
+
+  /// Clients refuse a certificate that has ended, and the relay would not hear of it.
+  private func warnOfEnd() {
+    guard let end = contexts.certificateEnd, end < RelayClock.wall + .days(7) else { return }
+    logger.warning(
+      "the server's certificate has ended, or ends within a week",
+      metadata: ["end": "\(end.iso8601)"])
+  }
+
   private func replace(_ files: IdentityFiles) {
     do throws(TLSError) {
       try contexts.replace(files)
       logger.notice("new connections get the new certificate")
+      warnOfEnd()
     } catch {
       logger.error(
         "the new certificate is not used: the one in force stays",

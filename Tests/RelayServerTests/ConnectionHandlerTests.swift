@@ -368,7 +368,7 @@ import Transport
   /// What has no stream yet cannot be answered. Where memory is short, strangers have no time.
   @Test(arguments: [false, true], [false, true])
   func aHeadThatDoesNotEndEndsItsConnection(isProvider: Bool, isFull: Bool) throws {
-    let scene = ConnectionScene()
+    let scene = ConnectionScene { $0.configuration.auth = .token }
     let peer = try scene.connect(provider: isProvider)
     try peer.exchange()
     try peer.send(ByteBuffer(bytes: [0, 0, 1, 1, 0, 0, 0, 0, 1, 0x82]))
