@@ -115,6 +115,12 @@ package struct Classification: Equatable, Sendable {
     if scan.event == .start, !scan.keys.contains(.alert) {
       warnings.insert(.activityStartWithoutAlert)
     }
+    if scan.event == .update || scan.event == .end,
+      [.attributes, .attributesType, .inputPushToken, .inputPushChannel]
+        .contains(where: scan.keys.contains)
+    {
+      warnings.insert(.activityKeysOfAStart)
+    }
     if scan.hasDateInMilliseconds { warnings.insert(.activityDateInMilliseconds) }
   }
 

@@ -91,6 +91,7 @@ final class PayloadNames: Sendable {
   let mdm = PackedName("mdm")
   let apsKeys = NameTable<ApsKey>(name: \.name)
   let events = NameTable<PayloadScan.Event>(name: \.name)
+  let levels = NameTable<PayloadScan.InterruptionLevel>(name: \.rawValue)
 }
 
 extension PayloadScan {
@@ -125,8 +126,14 @@ extension PayloadScan {
         digits.count == 12
         && digits.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(bytes[$0]) }
       if kind == .number, isLong { hasDateInMilliseconds = true }
-    case .badge, .sound, .threadID, .category, .targetContentID, .interruptionLevel,
-      .relevanceScore, .filterCriteria, .contentState,
+    case .badge:
+      unusual.set(key, to: kind == .number && bytes[value.lowerBound] == UInt8(ascii: "-"))
+    case .interruptionLevel:
+      let levels = PayloadNames.shared.levels
+      let isUnknown = kind == .string && levels.find(JSONGrammar.name(bytes, in: value)) == nil
+      unusual.set(key, to: isUnknown)
+    case .sound, .threadID, .category, .targetContentID, .relevanceScore, .filterCriteria,
+      .contentState,
       .attributesType, .attributes, .inputPushToken, .inputPushChannel, .contentChanged,
       .encryptedData, .sessionIdentifier, .keyID, .messageIndex, .urlArguments:
       break
@@ -146,6 +153,7 @@ extension PayloadScan {
     if aps == .other { warnings.insert(.apsNotObject) }
     if contentAvailable == .unusual { warnings.insert(.contentAvailableUnusual) }
     if !unexpected.isEmpty { warnings.insert(.unexpectedType) }
+    if !unusual.isEmpty { warnings.insert(.unusualValue) }
     if hasUnknownApsKey { warnings.insert(.unknownApsKey) }
     if hasEmptyAlert { warnings.insert(.emptyAlert) }
   }
@@ -167,6 +175,12 @@ extension PayloadScan.ContentAvailable {
 /// (docs/PROTOCOL.md, "What clients in the field send"). Of duplicate keys the last one counts, as
 /// for the JSON readers on the phone.
 package struct PayloadScan: Equatable, Sendable {
+  /// How a visible push interrupts its user (Apple, "Generating a remote notification").
+  enum InterruptionLevel: String, CaseIterable, Sendable {
+    case passive, active, critical
+    case timeSensitive = "time-sensitive"
+  }
+
   package enum Aps: UInt8, CaseIterable, Sendable {
     /// No such key, or `null`.
     case absent
@@ -206,6 +220,8 @@ package struct PayloadScan: Equatable, Sendable {
   package internal(set) var keys = CaseSet<ApsKey>()
   /// Those of `keys` whose value has an undocumented type.
   package internal(set) var unexpected = CaseSet<ApsKey>()
+  /// Keys whose value is of the documented type, and none of the documented ones.
+  package internal(set) var unusual = CaseSet<ApsKey>()
   /// A date of a Live Activity is not in seconds.
   package internal(set) var hasDateInMilliseconds = false
   package internal(set) var contentAvailable = ContentAvailable.absent

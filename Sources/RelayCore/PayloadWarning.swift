@@ -26,6 +26,8 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
   case activityOfAnotherType
   case topicUnusual
   case unknownHeader
+  case unusualValue
+  case activityKeysOfAStart
 
   /// The case's name, in logs and documentation: renaming a case changes what providers see.
   package var name: String { "\(self)" }
@@ -69,6 +71,9 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
     case .topicUnusual: "this topic is not documented for the push type"
     case .unknownHeader:
       "a header begins with apns-, and a push has none of that name: it is ignored"
+    case .unusualValue: "badge or interruption-level has a value that is not documented"
+    case .activityKeysOfAStart:
+      "an update or end of a Live Activity has keys that only a start has, such as attributes"
     }
   }
 }

@@ -192,6 +192,15 @@ private let visible = ["alert", "badge", "sound"].map { key in
       (.liveactivity, #"{"aps":{"event":"end","timestamp":17952192001.5}}"#, []),
       (.alert, #"{"aps":{"alert":"a","timestamp":1795219200123}}"#, []),
       (
+        .liveactivity,
+        #"{"aps":{"event":"update","timestamp":1,"content-state":{},"attributes":{}}}"#,
+        [.activityKeysOfAStart]
+      ),
+      (
+        .liveactivity, #"{"aps":{"event":"end","timestamp":1,"input-push-token":1}}"#,
+        [.activityKeysOfAStart]
+      ),
+      (
         .alert, #"{"aps":{\#(start),"alert":"a"}}"#, [.mismatch, .activityOfAnotherType]
       ),
       (

@@ -46,6 +46,19 @@ private func error(_ bytes: [UInt8]) -> PayloadError? {
     #expect(mutable.isMutable == (expected == .one), "\(value)")
   }
 
+  @Test(arguments: [
+    (#""badge":0"#, false), (#""badge":-1"#, true), (#""badge":"-1""#, false),
+    (#""badge":-1,"badge":2"#, false), (#""interruption-level":"passive""#, false),
+    (#""interruption-level":"time-sensitive""#, false),
+    (#""interruption-level":"time\u002dsensitive""#, false),
+    (#""interruption-level":"urgent""#, true), (#""interruption-level":2"#, false),
+    (#""interruption-level":null"#, false),
+  ])
+  func valuesAreThoseThatAreDocumented(member: String, isUnusual: Bool) throws {
+    let found = try scan("{\"aps\":{\(member)}}")
+    #expect(found.warnings.contains(.unusualValue) == isUnusual)
+  }
+
   @Test(arguments: ApsKey.allCases)
   func knowsEveryKeyWithEveryKind(key: ApsKey) throws {
     let samples: [(JSONKind, String)] = [
@@ -136,7 +149,7 @@ private func error(_ bytes: [UInt8]) -> PayloadError? {
   }
 
   @Test func isSmallAndPlain() throws {
-    #expect(MemoryLayout<PayloadScan>.size <= 24)
+    #expect(MemoryLayout<PayloadScan>.size <= 28)
     let full = try scan(#"{"aps":{"alert":{"title":"t"},"badge":0,"sound":"default"},"n":1}"#)
     #expect(full.keys.members == [.alert, .badge, .sound])
     #expect(full.warnings.isEmpty)
