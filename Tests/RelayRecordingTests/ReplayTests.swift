@@ -87,6 +87,17 @@ import Testing
     #expect(throws: RecordingReader.ReadingError.otherFormat(9)) { _ = try RecordingReader(other) }
   }
 
+  /// A file with more than was written is not what was written.
+  @Test(arguments: [0, 1, 100]) func nothingComesBehindTheEnd(count: Int) throws {
+    func ending() throws -> RecordingEnd? {
+      var reader = try RecordingReader(recording() + [UInt8](repeating: 0, count: count))
+      while try reader.next() != nil {}
+      return reader.ending
+    }
+    guard count > 0 else { return #expect(try ending() != nil) }
+    #expect(throws: RecordingReader.ReadingError.self) { try ending() }
+  }
+
   @Test func chunksAreInARow() throws {
     let bytes = recording()
     var reader = try RecordingReader(bytes)
