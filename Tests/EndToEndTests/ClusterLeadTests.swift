@@ -137,6 +137,26 @@ import Testing
     }
   }
 
+  /// Waits until each of two nodes has half of the stripes. One that moves later ends the streams of
+  /// its phones, and what is pushed to one meanwhile replaces what waits for it.
+  private static func eachHasHalf(_ relays: [ClusterRelay]) async throws {
+    struct Cluster: Decodable {
+      struct Node: Decodable { var stripes: [Int] }
+      var nodes: [Node]
+    }
+    for relay in relays {
+      var counts: [Int] = []
+      while counts != [4, 4] {
+        let answer = try await Program.run(
+          "curl",
+          ["-sS", "--unix-socket", relay.relay.state + "/admin.sock", "http://relay/v1/cluster"]
+        ).checked("curl")
+        let cluster = try JSONDecoder().decode(Cluster.self, from: Data(answer.utf8))
+        counts = cluster.nodes.map(\.stripes.count)
+      }
+    }
+  }
+
   /// Nobody listens where the nodes say that their phones are to come.
   @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
   func whoCannotBeLedStays() async throws {
@@ -147,6 +167,7 @@ import Testing
       let (_, logs) = try await ClusterRelay.run(
         ["a", "b"], in: scratch.path, on: server, ["--advertise-device", closed]
       ) { relays in
+        try await Self.eachHasHalf(relays)
         let outcome = try await Program.run(
           Program.pushrelay,
           [
