@@ -24,6 +24,9 @@ struct JSONMembers {
   }
 
   private func check(_ known: Set<String>) throws {
+    if let twice = zip(names, names.dropFirst()).first(where: { $0 == $1 }) {
+      throw Refusal.body("\(prefix + twice.0) stands there twice", field: prefix + twice.0)
+    }
     guard let stranger = names.first(where: { !known.contains($0) }) else { return }
     throw Refusal.body(
       "there is no \(stranger): known are \(known.sorted().joined(separator: ", "))",

@@ -62,8 +62,11 @@ struct NotificationRoutes {
     var filter = Relay.LifeFilter()
     (filter.device, filter.topic) = (life.device, app.topic.description)
     filter.kind = .silent
-    let steps = await relay.lives(filter, limit: 8).value.flatMap(\.steps)
-    return steps.filter { $0.step.mayCostBudget }.map(\.at).max()
+    let steps = await relay.lives(filter, limit: 64).value.flatMap(\.steps)
+    let last = steps.filter { $0.step.mayCostBudget }.max { $0.at < $1.at }
+    // With a new connection it may have gone for nothing.
+    if case .sent(.connect, _)? = last?.step { return nil }
+    return last?.at
   }
 
   /// Of several, with one question to each node.
@@ -106,15 +109,18 @@ struct NotificationRoutes {
       filter.device = app.device
       filter.topic = app.topic.description
     }
-    // The state is known only from the whole life: read more than are wanted.
-    let lives = await relay.lives(filter, limit: state == nil ? limit + 1 : 1000)
+    // A life may have the state's step and be in another by now: read more than are wanted.
+    filter.step = state
+    let most = state == nil ? limit + 1 : 1000
+    let lives = await relay.lives(filter, limit: most)
     missing.formUnion(lives.missing)
     let wanted = lives.value.filter { life in
       guard let state, let body = NotificationLife(life.steps) else { return true }
       return body.state == state || body.steps.last?.reason == state
     }
+    let isCut = state != nil && lives.value.count == most
     let page = NotificationList(
-      cursor: epoch.listCursor(relay.now), hasMore: wanted.count > limit,
+      cursor: epoch.listCursor(relay.now), hasMore: wanted.count > limit || isCut,
       notifications: await bodies(of: wanted.prefix(limit)))
     return Lacking(page, missing)
   }

@@ -193,7 +193,10 @@ struct PushWish {
       }
     }
     if let named = draft.headers.first(where: { $0.name == FieldName.apnsTopic.wireName }) {
-      topic = topic ?? named.value
+      guard topic == nil || topic == named.value else {
+        throw Refusal.body("topic and the header apns-topic differ: give one", field: "topic")
+      }
+      topic = named.value
     }
   }
 

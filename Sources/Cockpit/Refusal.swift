@@ -82,7 +82,7 @@ extension Refusal {
     switch error {
     case let refusal as Refusal: self = refusal
     case let away as NodeAway: self.init(away)
-    case let error as JournalFails: self.init(503, "JournalFails", "not changed: \(error)")
+    case let error as JournalFails: self.init(503, "JournalFails", "not kept: \(error)")
     case let error as VirtualClock.ClockError: self.init(error)
     case let error as Recordings.RecordingError: self.init(error)
     default: return nil

@@ -43,6 +43,9 @@ struct RequestRoutes {
         json: try await PushRoutes(relay: relay).push(try PushWish(again: request)))
     }
     router.delete("/v1/requests") { request, _ in
+      guard request.parameter("limit") == nil else {
+        throw Refusal.body("all that match are forgotten: leave limit out", field: "limit")
+      }
       let missing = await relay.forgetRequests(try await match(request))
       guard missing.isEmpty else { throw Refusal(missing) }
       return Response(status: .noContent)
@@ -203,7 +206,7 @@ struct CurlCommand {
   func text(of request: SentRequest) -> String {
     let state = Self.absolute(configuration.state)
     // As it was, whatever brackets and dots are in its path.
-    let isArgument = !request.body.contains(0)
+    let isArgument = !request.body.contains(0) && Self.isPlain(request.body)
     var words = isArgument ? [] : ["printf", "--", Self.format(request.body), "|"]
     words += ["curl", "--globoff", "--path-as-is"]
     let method = request.header(":method") ?? "POST"
@@ -253,15 +256,19 @@ struct CurlCommand {
 
   /// Any bytes but zeros, which no argument can have.
   static func quoted(_ bytes: [UInt8]) -> String {
-    // Lines stay lines: not every shell knows the other quotes.
-    guard let text = String(validating: bytes, as: UTF8.self),
-      text.unicodeScalars.allSatisfy({
-        $0 == "\n" || $0 == "\t" || String($0).inOneLine == String($0)
-      })
-    else { return "$'\(escaped(bytes))'" }
+    // Not every shell knows the other quotes.
+    guard isPlain(bytes) else { return "$'\(escaped(bytes))'" }
+    let text = String(decoding: bytes, as: UTF8.self)
     return "'"
       + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
       + "'"
+  }
+
+  /// Whether a terminal shows them as they are. Lines stay lines.
+  private static func isPlain(_ bytes: [UInt8]) -> Bool {
+    String(validating: bytes, as: UTF8.self)?.unicodeScalars.allSatisfy {
+      $0 == "\n" || $0 == "\t" || String($0).inOneLine == String($0)
+    } ?? false
   }
 
   /// As the format of `printf` (POSIX.1-2024, "printf"), which can have any bytes.

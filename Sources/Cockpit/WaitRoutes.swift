@@ -82,7 +82,7 @@ struct WaitRoutes {
     }
     defer { timer.cancel() }
     let rewindCount = relay.rewindCount
-    var finding = try await look(wish)
+    var finding = try await look(wish, isWide: true)
     if let met = met(finding, wish, since: start) { return met }
     if finding.isDecided(for: wish) { return try await over(wish, since: start) }
     if relay.nodeName != nil, wish.timeout > .milliseconds(0) {
@@ -149,12 +149,13 @@ struct WaitRoutes {
         "ClockNotVirtual", "advance needs a clock that moves when told: serve --clock virtual")
     }
     let rewindCount = relay.rewindCount
+    var isFirst = true
     do {
       try await clock.settled()
       while true {
         try goesOn(since: rewindCount)
-        let finding = try await look(wish)
-        guard wish.push == nil || finding.isKnown else {
+        let finding = try await look(wish, isWide: exchange(&isFirst, with: false))
+        guard wish.push == nil || finding.isKnown || finding.refusal != nil else {
           throw Refusal.missing("UnknownNotification", "no such notification in the relay's log")
         }
         if let met = met(finding, wish, since: start) { return met }
@@ -210,6 +211,8 @@ struct WaitRoutes {
     var nearest: SentRequest?
     /// Why the awaited push can never be the wanted one.
     var contradiction: String?
+    /// Why the awaited push was refused; its provider may send it again.
+    var refusal: String?
     /// True if nobody knows any more what the awaited push was like.
     var isForgotten = false
 
@@ -221,7 +224,11 @@ struct WaitRoutes {
     }
   }
 
-  private func look(_ wish: WaitWish) async throws -> Finding {
+  /// Pushes or requests that one look takes along.
+  private static let looked = 1000
+
+  /// - Parameter isWide: looks farther back than the newest, which takes a loop's time.
+  private func look(_ wish: WaitWish, isWide: Bool = false) async throws -> Finding {
     if let device = wish.filter.device, wish.what.isOfDevice {
       return await look(at: device, wish)
     }
@@ -231,26 +238,43 @@ struct WaitRoutes {
       let found = await relay.life(of: push)
       finding.missing = found.missing
       finding.uniqueID = found.value?.uniqueID
-      guard let life = found.value else { return finding }
+      guard let life = found.value else {
+        finding.refusal = await refusal(of: push)
+        return finding
+      }
       if let contradiction = wish.filter.contradiction(in: life) {
         (finding.isKnown, finding.isHopeless, finding.contradiction) = (true, true, contradiction)
         return finding
       }
       finding.lives = [life]
     } else {
-      let found = await relay.lives(wish.filter, limit: 1000)
+      let found = await relay.lives(wish.filter, limit: Self.looked)
       finding.missing = found.missing
       finding.lives = found.value
+      if isWide, found.value.count == Self.looked {
+        // Of more than that, what is awaited may have happened to an older one.
+        var filter = wish.filter
+        filter.step = wish.what.rawValue
+        let older = await relay.lives(filter, limit: Self.looked)
+        finding.missing.formUnion(older.missing)
+        if !older.value.isEmpty { finding.lives = older.value }
+      }
     }
     finding.isKnown = !finding.lives.isEmpty
     if let match = try await match(wish) {
-      let requests = await relay.requests(match, limit: 1000, orNearest: true)
+      let most = isWide && relay.nodeName == nil ? Int.max : Self.looked
+      let requests = await relay.requests(match, limit: most, orNearest: true)
       finding.missing.formUnion(requests.missing)
       let ids = Set(requests.value.filter(match.matches).map(\.uniqueID))
-      finding.lives = finding.lives.filter { ids.contains($0.uniqueID) }
+      if finding.lives.count < Self.looked {
+        finding.lives = finding.lives.filter { ids.contains($0.uniqueID) }
+      } else {
+        let found = await relay.lives(of: Array(ids))
+        finding.missing.formUnion(found.missing)
+        finding.lives = found.value.filter { wish.filter.contradiction(in: $0) == nil }
+      }
       // A refused one has no life.
       if finding.lives.isEmpty { finding.nearest = requests.value.first }
-      // Its request stays as it was sent.
       finding.isHopeless = wish.push != nil && finding.isKnown && finding.lives.isEmpty
       if finding.isHopeless {
         var own = RequestMatch()
@@ -260,13 +284,12 @@ struct WaitRoutes {
       }
     }
     let lives = finding.lives.compactMap { NotificationLife($0.steps) }
-    let events = lives.flatMap { $0.steps.filter(wish.matches) }.sorted { $0.time < $1.time }
+    finding.events = lives.flatMap { $0.steps.filter(wish.matches) }.sorted { $0.time < $1.time }
     // The app of a delivered push may still report an outcome.
     let last: Set<String> = wish.what == .outcome ? ["discarded"] : ["delivered", "discarded"]
     let isHopeless =
-      wish.push != nil && events.count < wish.count && !lives.isEmpty
+      wish.push != nil && finding.events.count < wish.count && !lives.isEmpty
       && lives.allSatisfy { last.contains($0.state) }
-    finding.events = events
     finding.isHopeless = finding.isHopeless || isHopeless
     return finding
   }
@@ -276,7 +299,8 @@ struct WaitRoutes {
     wish.match = wish.match ?? RequestMatch()
     guard let match = try await match(wish) else { return Finding() }
     var finding = Finding()
-    let found = await relay.requests(match, limit: 1000, orNearest: true)
+    let found = await relay.requests(
+      match, limit: Self.looked, orNearest: true, refusedOnly: true)
     finding.missing = found.missing
     finding.refusals = found.value
       .filter { match.matches($0) && $0.answer?.refusal != nil }
@@ -297,6 +321,17 @@ struct WaitRoutes {
       finding.isKnown = life.value != nil
     }
     return finding
+  }
+
+  /// Why the relay did not accept a push with this id.
+  private func refusal(of push: UniqueID) async -> String? {
+    var match = RequestMatch()
+    match.id = push
+    let found = await relay.requests(match, limit: 1, refusedOnly: true)
+    let kept = found.value.first { match.matches($0) }?.answer?.refusal?.reason
+    guard kept == nil else { return kept }
+    return await relay.refusals(limit: Limits.rememberedRefusals).value
+      .first { $0.uniqueID == push }?.rejection.reason
   }
 
   /// The conditions on a push's request, with those on the push itself.
@@ -346,7 +381,7 @@ struct WaitRoutes {
 
   /// The answer when the time is over or the wait is hopeless.
   private func over(_ wish: WaitWish, since start: Instant) async throws -> WaitAnswer {
-    let finding = try await look(wish)
+    let finding = try await look(wish, isWide: true)
     if let met = met(finding, wish, since: start) { return met }
     if let away = finding.away { throw away }
     if wish.never {
@@ -404,7 +439,7 @@ struct WaitRoutes {
     if let device = wish.filter.device, try await relay.report(of: device) == nil {
       throw Refusal.missing("UnknownDevice", "the relay knows no phone \(device)")
     }
-    guard wish.push == nil || finding.isKnown else {
+    guard wish.push == nil || finding.isKnown || finding.refusal != nil else {
       throw Refusal.missing("UnknownNotification", nothing(wish, finding))
     }
     guard let within = wish.within, relay.now < start + within, !finding.isHopeless else { return }
@@ -424,7 +459,11 @@ struct WaitRoutes {
   }
 
   private func nothing(_ wish: WaitWish, _ finding: Finding) -> String {
-    if wish.what.isOfDevice { return "the device is not \(wish.what.rawValue)" }
+    if wish.what.isOfDevice {
+      let topic = wish.filter.topic.map { " for \($0)" } ?? ""
+      return "the device is not \(wish.what.rawValue)\(wish.what == .registered ? topic : "")"
+    }
+    if let refusal = finding.refusal { return "it was refused: \(refusal)" }
     if finding.isKnown, wish.what == .refused { return "it was not refused" }
     if finding.isKnown { return "the relay no longer keeps the request of such a push" }
     guard let push = wish.push else {

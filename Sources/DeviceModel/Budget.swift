@@ -49,6 +49,15 @@ package struct Budget: Hashable, Codable, Sendable {
     return now + .milliseconds(wait + 1)
   }
 
+  /// When so many millijoules a second, which is milliwatts, will have emptied it; never if it
+  /// refills faster.
+  func end(spending milliwatts: Int64, from now: Instant) -> Instant {
+    let perDaySpent = saturatingProduct(milliwatts, Self.day / 1000)
+    guard perDaySpent > perDay else { return .never }
+    let wait = saturatingProduct(level(at: now), Self.day) / (perDaySpent - perDay)
+    return now + .milliseconds(wait + 1)
+  }
+
   private func share(_ elapsed: Int64) -> Int64 {
     Self.day.dividingFullWidth(perDay.multipliedFullWidth(by: elapsed)).quotient
   }
@@ -57,18 +66,44 @@ package struct Budget: Hashable, Codable, Sendable {
 /// The radio: it costs by time and stays on for a while after the last byte. Overlapping uses share
 /// that time, so coalesced fetches and parallel transfers are cheaper (WWDC 2013 session 204).
 struct Radio: Hashable, Codable, Sendable {
+  private struct Span: Hashable, Codable, Sendable {
+    var start: Instant
+    var end: Instant
+  }
+
+  /// The end of the last span; what versions before the spans went by.
   private var onUntil = Instant(milliseconds: .min)
+  /// When it was or is on, apart from each other, the oldest first: a use is known by its end, when
+  /// shorter ones inside it have been counted. nil before the first.
+  private var spans: [Span]?
+  /// Uses that go on while more others come and go count again what those did.
+  private static let spansAtMost = 16
 
   /// Records a use; returns how much longer the radio is on because of it.
   mutating func use(from start: Instant, until end: Instant, tail: Interval) -> Interval {
-    let begin = max(start, onUntil)
-    let newEnd = end + tail
-    guard newEnd > begin else { return .zero }
-    onUntil = newEnd
-    return newEnd - begin
+    var new = Span(start: start, end: end + tail)
+    guard new.end > new.start else { return .zero }
+    var added = new.end - new.start
+    var apart: [Span] = []
+    for span in spans ?? [] {
+      guard span.start <= new.end, span.end >= new.start else {
+        apart.append(span)
+        continue
+      }
+      let shared = min(span.end, end + tail) - max(span.start, start)
+      added = Interval.milliseconds(added.milliseconds - max(0, shared.milliseconds))
+      new = Span(start: min(span.start, new.start), end: max(span.end, new.end))
+    }
+    apart.append(new)
+    onUntil = max(onUntil, new.end)
+    spans = apart.sorted { $0.start < $1.start }.suffix(Self.spansAtMost)
+    return max(.zero, added)
   }
 
-  mutating func moveClock(by lapse: Interval) { onUntil = onUntil + lapse }
+  mutating func moveClock(by lapse: Interval) {
+    onUntil = onUntil + lapse
+    spans = spans?.map { Span(start: $0.start + lapse, end: $0.end + lapse) }
+  }
 }
 
 /// How an app has used its background time: apps that use little time, data and energy get more

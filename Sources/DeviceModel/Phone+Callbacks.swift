@@ -58,8 +58,10 @@ extension Phone {
     let script = apps[index].definition.script.callback(callback.kind)
     let (energy, bytes, radio) = charge(callback, share: 1000, script)
     emit(.app(callback.app, .spent(energy: energy, bytes: bytes, radio: radio)))
-    let outcome = result(of: script, index)
-    if outcome != .failed { followUp(script, index, outcome) }
+    // Before it is written: what is written may be merged at once.
+    let isBeside = writesBeside(script, index)
+    let outcome = result(of: script, callback, isBeside: isBeside)
+    if outcome != .failed { followUp(script, index, outcome, isBeside: isBeside) }
     guard outcome == .newData else { return finishWork(place, outcome, script.handler) }
     if case .document(let id) = callback.kind { provide(id) }
     let hasUsed = (script.uses ?? []).map { begin($0, by: callback.app, for: id) }
@@ -83,8 +85,12 @@ extension Phone {
     finishWork(place, result, script.callback(callbacks[place].kind).handler)
   }
 
-  /// The outcome, given the keys and files available now (Apple, "Encrypting Your App's Files").
-  private mutating func result(of script: CallbackScript, _ index: Int) -> CallbackOutcome {
+  /// The outcome, given the network, keys and files available now (Apple, "Encrypting Your App's
+  /// Files").
+  private mutating func result(
+    of script: CallbackScript, _ callback: RunningCallback, isBeside: Bool
+  ) -> CallbackOutcome {
+    let index = callback.app.number
     let isLimited = script.hasLimitedCredential == true && lock == .locked
     if isLimited, !script.reads.isReadable(lock) {
       emit(.app(AppID(index), .limitedCredential))
@@ -98,13 +104,13 @@ extension Phone {
       case .newDataPercent(let percent): random.below(100) < percent ? .newData : .noData
       }
     guard outcome == .newData else { return outcome }
+    if script.bytes > 0, !network.isConnected, callback.loads { return .failed }
     guard script.writes.isWritable(lock) else {
       emit(.app(AppID(index), .dataUnavailable(script.writes)))
       return .failed
     }
     apps[index].content.updatedAt = now
     let items = script.brings ?? []
-    let isBeside = writesBeside(script)
     if isBeside {
       let file = ContentFile(items: items, changes: script.changes)
       apps[index].content.add(file, limits: limits)
@@ -116,20 +122,22 @@ extension Phone {
     return outcome
   }
 
-  /// A new file can be written while locked; the existing database cannot.
-  private func writesBeside(_ script: CallbackScript) -> Bool {
+  /// A new file can be written while locked; the existing database cannot. What changes an
+  /// interface that is not restored waits, too.
+  private func writesBeside(_ script: CallbackScript, _ index: Int) -> Bool {
     script.writes == .unlessOpen && lock != .unlocked
+      || !script.changes.isEmpty && lacksItsState(index)
   }
 
   private mutating func followUp(
-    _ script: CallbackScript, _ index: Int, _ outcome: CallbackOutcome
+    _ script: CallbackScript, _ index: Int, _ outcome: CallbackOutcome, isBeside: Bool
   ) {
     if let interval = script.setsFetchInterval {
       apps[index].fetchInterval = interval
       replan(index)
     }
     guard outcome == .newData else { return }
-    if !writesBeside(script) {
+    if !isBeside {
       for change in script.changes { apps[index].process.interface.apply(change) }
     }
     for request in script.transfers { queue(request, of: index) }
@@ -172,7 +180,7 @@ extension Phone {
     let index = callback.app.number
     apps[index].callbackCount -= 1
     emit(.callback(callback.id, callback.app, .completed(outcome)))
-    if apps[index].state != .foreground {
+    if apps[index].state != .foreground, !callback.isQuestion {
       let before = apps[index].behaviour.score
       apps[index].behaviour.completed(
         outcome, taking: now - callback.startedAt, limit: limits.callbackTime)
@@ -182,12 +190,15 @@ extension Phone {
       saveSnapshot(index, for: callback.id)
       saveState(index)
     }
-    close(callback, PushOutcome(outcome))
+    close(callback, PushOutcome(outcome), hasHeard: true)
+    deliverEndedTransfers(index)
     suspendIfIdle(index)
   }
 
-  /// Runs however the callback ended.
-  private mutating func close(_ callback: RunningCallback, _ outcome: PushOutcome) {
+  /// Runs however the callback ended; `hasHeard` if by the app's handler.
+  private mutating func close(
+    _ callback: RunningCallback, _ outcome: PushOutcome, hasHeard: Bool
+  ) {
     let index = callback.app.number
     switch callback.kind {
     case .push(let push):
@@ -204,9 +215,11 @@ extension Phone {
     case .activity:
       // A failed app has not come to read it.
       if outcome != .failed { handTokens(index) }
-    case .authentication, .transfers, .region:
-      // An unanswered challenge is repeated when the app is next told of transfers.
-      break
+    case .transfers:
+      service.told(by: callback.id, hasHeard: hasHeard)
+      mustReviewTransfers = true
+    case .authentication(let transfer): leftUnanswered(transfer)
+    case .region: break
     }
   }
 
@@ -222,7 +235,7 @@ extension Phone {
         callback.kind = .push(push.shown)
       }
       emit(.callback(callback.id, app, .abandoned(reason)))
-      close(callback, .failed)
+      close(callback, .failed, hasHeard: false)
     }
   }
 
@@ -255,6 +268,20 @@ extension Phone {
     for place in callbacks.indices where callbacks[place].app.number == index {
       callbacks[place].deadline = now + limits.callbackTime
       timers.set(.deadline(callbacks[place].id), at: now + limits.callbackTime)
+    }
+  }
+}
+
+extension RunningCallback {
+  fileprivate var isQuestion: Bool {
+    if case .authentication = kind { true } else { false }
+  }
+
+  /// Its news come over the network meanwhile: they are not there already, nor queued.
+  fileprivate var loads: Bool {
+    switch kind {
+    case .push, .fetch, .region, .activity: true
+    case .transfers, .authentication, .document: false
     }
   }
 }

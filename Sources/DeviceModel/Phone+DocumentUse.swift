@@ -230,7 +230,7 @@ extension Phone {
   /// Apps that transfer the content of the documents in their container themselves.
   package func isProvider(_ app: AppID) -> Bool { containerKind(app) == .provider }
 
-  func containerKind(_ app: AppID) -> DocumentContainer {
+  package func containerKind(_ app: AppID) -> DocumentContainer {
     self[app]?.definition.container ?? .cloud
   }
 
@@ -282,6 +282,15 @@ extension Phone {
     } else {
       download(document, isForDocumentOnly: false)
     }
+  }
+
+  /// A provider that the user opens uploads what it could not before.
+  mutating func uploadUnsent(_ index: Int) {
+    guard isProvider(AppID(index)) else { return }
+    let unsent = documents.documents.values.filter {
+      $0.container.number == index && $0.isUnsent && !$0.isStale
+    }
+    for id in unsent.map(\.id).sorted(by: { $0.number < $1.number }) { provide(id) }
   }
 
   /// Content is being downloaded or written, or its provider was asked for it.

@@ -145,6 +145,7 @@ extension Phone {
     documents.forget { $1 == id }
     for index in apps.indices { apps[index].process.references.remove(id) }
     emit(.document(id, .deleted))
+    cancelTransfers { $0.isForDocumentOnly && $0.request.document == id }
     giveUpWaiting(for: id)
     endAccesses() { $0.party == .syncService && $0.isWriting(id) }
   }

@@ -77,6 +77,8 @@ extension Phone {
       timers.set(.foregroundContent(id), at: until)
     }
     deliverEndedTransfers(index)
+    askAgain(index)
+    uploadUnsent(index)
     releaseHeld(index)
     handTokens(index)
     apps[index].lastActivity = now
@@ -149,7 +151,7 @@ extension Phone {
   /// From now on only the user starts it (WWDC 2013 session 204).
   mutating func swipedAway(_ index: Int) {
     guard lock == .unlocked else { return ignore(.locked) }
-    guard switcher.apps.contains(AppID(index)) else { return ignore(.alreadySo) }
+    guard switcher.apps.contains(AppID(index)) else { return ignore(.notInSwitcher) }
     switcher.remove(AppID(index))
     if apps[index].state.hasProcess { terminate(index, .swipedAway) }
     apps[index].state = .forceQuit
@@ -184,6 +186,7 @@ extension Phone {
   /// learned survive.
   mutating func reboot() {
     endAll(.reboot)
+    service.forgetPauses()
     emit(.phone(.booted))
     wake()
     if network.isConnected { catchUp() }

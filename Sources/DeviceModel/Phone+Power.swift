@@ -199,7 +199,9 @@ extension Phone {
     _ callback: RunningCallback, share: Int64, _ script: CallbackScript
   ) -> (energy: Int64, bytes: Int64, radio: Interval) {
     let index = callback.app.number
-    let bytes = saturatingProduct(max(0, script.bytes), share) / 1000
+    // Without a network there was nothing to load it over.
+    let bytes =
+      network.isConnected ? saturatingProduct(max(0, script.bytes), share) / 1000 : 0
     var energy = saturatingProduct(max(0, script.energy), share) / 1000
     var time = Interval.zero
     if bytes > 0 {

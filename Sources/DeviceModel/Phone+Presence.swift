@@ -21,6 +21,7 @@ extension Phone {
       wakefulness = .asleep
       accountTransfers()
       resumeCoordination()
+      for push in apps.flatMap(\.heldPushes) { setExpiryTimer(push) }
       reboot()
     case .networkChanged(let network): self.network = network
     case .chargerChanged(let isConnected): isCharging = isConnected

@@ -73,33 +73,48 @@ extension Phone {
       }
     }
     for index in ended.sorted() { deliverEndedTransfers(index) }
-    removeDocumentTransfers()
+    service.forgetTold()
     setTransferTimer(isStarved: isStarved, hasBroken: hasBroken)
   }
 
-  /// Sets one timer for the next end, retry, or refill of the energy budget.
+  /// Sets one timer for the next end, retry, or end or refill of the energy budget.
   private mutating func setTransferTimer(isStarved: Bool, hasBroken: Bool) {
     var next = service.nextEnd(bytesPerSecond: bytesPerSecond) ?? .never
     if isStarved { next = min(next, energy.moment(of: discretionaryEnergy, from: now)) }
     if hasBroken { next = min(next, now + limits.transferRetry) }
+    for case let moment? in service.transfers.map(\.asksAgainAt) where moment > now {
+      next = min(next, moment)
+    }
+    if service.transfers.contains(where: { $0.phase == .active && $0.isDiscretionary }),
+      !isCharging
+    {
+      next = min(next, energy.end(spending: radioCost.milliwatts, from: now))
+    }
+    lookAtTransfers(at: next)
+  }
+
+  private mutating func lookAtTransfers(at moment: Instant) {
     // At least a millisecond ahead, so that time advances: no endless loop.
-    let due = max(next, now + .milliseconds(1))
+    let due = max(moment, now + .milliseconds(1))
     guard due < transferTimer else { return }
     transferTimer = due
     timers.set(.transfersDue, at: due)
   }
 
-  /// Energy that discretionary transfers leave untouched on battery.
+  /// Energy with which discretionary transfers begin on battery; they go on while there is any.
   private var discretionaryEnergy: Int64 {
-    min(energy.perDay, saturatingProduct(energy.perDay / 100, limits.discretionaryPercent))
+    let share = saturatingProduct(energy.perDay / 100, limits.discretionaryPercent)
+    return max(1, min(energy.perDay, share))
   }
 
   private func hold(of transfer: Transfer, active: Int) -> TransferHold? {
     if !network.isConnected { return .noNetwork }
+    if let moment = transfer.asksAgainAt, moment > now { return .queue }
     if transfer.isDiscretionary {
       if network != .wifi { return .needsWiFi }
       if isLowPower { return .lowPower }
-      if !isCharging, energy.level(at: now) < discretionaryEnergy { return .energyBudget }
+      let need = transfer.phase == .active ? 1 : discretionaryEnergy
+      if !isCharging, energy.level(at: now) < need { return .energyBudget }
     }
     return active < limits.transfersAtOnce ? nil : .queue
   }
@@ -165,9 +180,10 @@ extension Phone {
   mutating func deliverEndedTransfers(_ index: Int) {
     guard !service.transfers.isEmpty else { return }
     for session in service.endedSessions(of: AppID(index)) where mayWakeForTransfers(index) {
-      // An app that crashes while launching is told next time.
+      // An app that crashes while launching, or while it is told, is told next time.
       if startCallback(index, .transfers(session: session)) {
-        service.forget(session: session, of: AppID(index))
+        guard let call = callbacks.last?.id else { continue }
+        service.tell(session: session, of: AppID(index), by: call)
       }
     }
     for transfer in service.transfers
@@ -202,6 +218,31 @@ extension Phone {
       finish(index, .notAuthenticated)
       mustReviewTransfers = true
       deliverEndedTransfers(app)
+    }
+  }
+
+  /// The app has ended while it was asked: the server asks again when the transfer is tried again,
+  /// each time after twice as long, or when its user opens it.
+  mutating func leftUnanswered(_ id: TransferID) {
+    guard let index = service.index(of: id),
+      service.transfers[index].phase == .awaitingCredentials
+    else { return }
+    let count = min(30, max(0, service.transfers[index].unansweredCount ?? 0))
+    let pause = saturatingProduct(max(1, limits.transferRetry.milliseconds), 1 << Int64(count))
+    service.transfers[index].unansweredCount = count + 1
+    service.transfers[index].asksAgainAt = now + .milliseconds(pause)
+    service.transfers[index].phase = .waiting(.queue)
+    lookAtTransfers(at: now + .milliseconds(pause))
+  }
+
+  /// An app in front can answer.
+  mutating func askAgain(_ index: Int) {
+    for place in service.transfers.indices
+    where service.transfers[place].app.number == index
+      && service.transfers[place].asksAgainAt != nil
+    {
+      service.transfers[place].asksAgainAt = nil
+      mustReviewTransfers = true
     }
   }
 
@@ -248,23 +289,20 @@ extension Phone {
     finish(index, result)
     mustReviewTransfers = true
     deliverEndedTransfers(app)
-    removeDocumentTransfers()
   }
 
   /// A swipe cancels an app's transfers (Apple, "Downloading files in the background"); the app is
   /// told when the user opens it.
   mutating func cancelTransfers(of index: Int) {
+    cancelTransfers { $0.app.number == index && !$0.isForDocumentOnly }
+  }
+
+  mutating func cancelTransfers(where isMeant: (Transfer) -> Bool) {
     accountTransfers()
     for place in service.transfers.indices
-    where service.transfers[place].app.number == index && !service.transfers[place].phase.hasEnded
-      && !service.transfers[place].isForDocumentOnly
-    {
+    where !service.transfers[place].phase.hasEnded && isMeant(service.transfers[place]) {
       finish(place, .cancelled)
     }
     mustReviewTransfers = true
-  }
-
-  private mutating func removeDocumentTransfers() {
-    service.transfers.removeAll { $0.isForDocumentOnly && $0.phase.hasEnded }
   }
 }

@@ -212,6 +212,7 @@ package enum IgnoreReason: String, CaseIterable, Hashable, Sendable {
   case unknownVersion
   case nothingToUndo
   case notInForeground
+  case notInSwitcher
   case unknownActivity
   case alreadySo
   case switchedOff

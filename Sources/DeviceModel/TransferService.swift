@@ -27,6 +27,11 @@ package struct TransferService: Codable, Equatable, Sendable {
     remainder = 0
   }
 
+  /// Servers are asked anew.
+  mutating func forgetPauses() {
+    for index in transfers.indices { transfers[index].asksAgainAt = nil }
+  }
+
   mutating func add(
     _ request: TransferRequest, of app: AppID, isDiscretionary: Bool, _ mode: TransferMode
   ) -> TransferID {
@@ -67,10 +72,11 @@ package struct TransferService: Codable, Equatable, Sendable {
     return accountedUntil + .milliseconds(max(0, units - 1) / bytesPerSecond + 1)
   }
 
-  /// Sessions whose transfers have all ended, and which the app was not told about.
+  /// Sessions whose transfers have all ended, and which the app is not being told about.
   func endedSessions(of app: AppID) -> [String] {
     var sessions: [String] = []
-    for transfer in transfers where transfer.app == app && !transfer.isForDocumentOnly {
+    for transfer in transfers
+    where transfer.app == app && !transfer.isForDocumentOnly && transfer.isNews {
       let name = transfer.request.session
       guard !sessions.contains(name) else { continue }
       let isOpen = transfers.contains {
@@ -81,9 +87,26 @@ package struct TransferService: Codable, Equatable, Sendable {
     return sessions
   }
 
-  mutating func forget(session: String, of app: AppID) {
+  /// A call tells the app that the transfers of a session have ended.
+  mutating func tell(session: String, of app: AppID, by call: CallbackID) {
+    for index in transfers.indices
+    where transfers[index].app == app && transfers[index].request.session == session {
+      let isMeant = transfers[index].phase.hasEnded && transfers[index].isNews
+      if isMeant { transfers[index].toldBy = call }
+    }
+  }
+
+  /// The call has ended: what it told of is forgotten with the next review, or is told again.
+  mutating func told(by call: CallbackID, hasHeard: Bool) {
+    for index in transfers.indices where transfers[index].toldBy == call {
+      if hasHeard { transfers[index].hasBeenTold = true } else { transfers[index].toldBy = nil }
+    }
+  }
+
+  /// Forgets what nobody waits for any more; for callers that hold no index.
+  mutating func forgetTold() {
     transfers.removeAll {
-      $0.app == app && $0.request.session == session && $0.phase.hasEnded && !$0.isForDocumentOnly
+      $0.hasBeenTold == true || $0.isForDocumentOnly && $0.phase.hasEnded
     }
   }
 }
@@ -105,6 +128,17 @@ package struct Transfer: Hashable, Codable, Sendable {
   package internal(set) var isForDocumentOnly = false
   /// The scripted break has happened; nil means no.
   var hasBrokenOff: Bool?
+  /// The call by which its app hears of its end.
+  var toldBy: CallbackID?
+  /// Its app has heard of its end; nil means no.
+  var hasBeenTold: Bool?
+  /// How often its app ended before it had answered the server; nil means never.
+  var unansweredCount: Int?
+  /// Until then the server does not ask again, unless the user opens the app.
+  var asksAgainAt: Instant?
+
+  /// No call has told its app of its end.
+  var isNews: Bool { toldBy == nil }
   var revision: Int?
 
   var nextStop: Int64 {

@@ -117,13 +117,13 @@ extension CallbackScript: ReadableObject {
     Field("outcome") { script, reader throws(ScenarioError) in
       script.outcome = .always(try .read(reader))
     },
-    Field("newDataPercent") { script, reader throws(ScenarioError) in
+    Field("newDataPercent", insteadOf: "outcome") { script, reader throws(ScenarioError) in
       script.outcome = .newDataPercent(try reader.number(0...100))
     },
     Field("handler") { script, reader throws(ScenarioError) in
       script.handler = try reader.choice([("called", .afterWork), ("never called", .never)])
     },
-    Field("handlerLate") { script, reader throws(ScenarioError) in
+    Field("handlerLate", insteadOf: "handler") { script, reader throws(ScenarioError) in
       script.handler = .late(try .read(reader))
     },
     Field("reads", \.reads), Field("writes", \.writes),
@@ -182,8 +182,13 @@ extension TransferRequest: ReadableObject {
         throw reader.problem("plain characters are wanted, with no space at either end")
       }
       transfer.authorization = text
-    }, Field("actualBytes", \.actualBytes, in: 0...1_000_000_000_000),
-    Field("breaksAt", \.breaksAt, in: 0...1_000_000_000_000),
+    },
+    Field("actualBytes") { transfer, reader throws(ScenarioError) in
+      transfer.actualBytes = try reader.number(transfer.bytes...1_000_000_000_000)
+    },
+    Field("breaksAt") { transfer, reader throws(ScenarioError) in
+      transfer.breaksAt = try reader.number(0...max(0, transfer.bytes - 1))
+    },
   ]
 
   static func address(_ text: String, _ reader: Reader) throws(ScenarioError) -> String {

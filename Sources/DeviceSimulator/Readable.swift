@@ -28,6 +28,9 @@ extension ReadableObject {
   mutating func fill(_ reader: Reader) throws(ScenarioError) {
     for field in Self.fields {
       if let value = reader[field.name] {
+        if let other = field.insteadOf, reader[other] != nil {
+          throw value.problem("it stands instead of \(other), and not beside it")
+        }
         try field.read(&self, value)
       } else if field.isRequired {
         throw reader.problem("\(field.name) is missing")
@@ -42,13 +45,15 @@ struct Field<Object: Sendable>: Sendable {
 
   let name: String
   var isRequired = false
+  /// The key that may not stand beside it.
+  var insteadOf: String?
   let read: @Sendable (inout Object, Reader) throws(ScenarioError) -> Void
 
   init(
-    _ name: String, isRequired: Bool = false,
+    _ name: String, isRequired: Bool = false, insteadOf: String? = nil,
     _ read: @escaping @Sendable (inout Object, Reader) throws(ScenarioError) -> Void
   ) {
-    (self.name, self.isRequired, self.read) = (name, isRequired, read)
+    (self.name, self.isRequired, self.insteadOf, self.read) = (name, isRequired, insteadOf, read)
   }
 
   init<Value: Readable>(_ name: String, _ path: Path<Value>, isRequired: Bool = false) {

@@ -70,7 +70,7 @@ extension Simulation {
   private mutating func spread(_ document: Document, from phone: Int32, isDeleted: Bool = false) {
     let sender = phones[Int(phone)]
     guard let app = sender.model[document.container]?.definition,
-      app.container == .cloud || app.container == .shared
+      [.cloud, .shared].contains(sender.model.containerKind(document.container))
     else { return }
     let origin = document.origin ?? DocumentOrigin(phone: sender.name, document: document.id)
     for other in phones.indices where other != Int(phone) && isShared(other, with: Int(phone)) {

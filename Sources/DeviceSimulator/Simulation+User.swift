@@ -106,7 +106,9 @@ extension Simulation {
   }
 
   public mutating func setRefresh(_ isOn: Bool, of app: AppHandle) {
-    record(.changed(isOn ? "refresh on" : "refresh off"), app: app.number)
+    if phones[Int(apps[Int(app.number)].phone)].model.wakefulness != .off {
+      record(.changed(isOn ? "refresh on" : "refresh off"), app: app.number)
+    }
     tell(app) { .refreshSwitched($0, isOn: isOn) }
   }
 
@@ -173,7 +175,8 @@ extension Simulation {
   }
 
   public mutating func setLowPower(_ isOn: Bool, of phone: PhoneHandle) {
-    let isNews = phones[Int(phone.number)].model.isLowPower != isOn
+    let model = phones[Int(phone.number)].model
+    let isNews = model.isLowPower != isOn && model.wakefulness != .off
     let what = isOn ? "low power on" : "low power off"
     change(what, .lowPowerSwitched(isOn: isOn), phone, isNews: isNews)
   }
@@ -181,7 +184,8 @@ extension Simulation {
   /// For all apps.
   public mutating func setRefresh(_ isOn: Bool, of phone: PhoneHandle) {
     let what = isOn ? "refresh on for all" : "refresh off for all"
-    change(what, .refreshSwitched(nil, isOn: isOn), phone)
+    let isNews = phones[Int(phone.number)].model.wakefulness != .off
+    change(what, .refreshSwitched(nil, isOn: isOn), phone, isNews: isNews)
   }
 
   public mutating func reboot(_ phone: PhoneHandle) { tell(phone.number, .rebooted) }
@@ -194,9 +198,9 @@ extension Simulation {
   /// Ends suspended apps.
   public mutating func exhaustMemory(of phone: PhoneHandle) { tell(phone.number, .memoryRanOut) }
 
-  /// The phone ignores what is so already, with a trace entry.
+  /// The phone ignores what is so already, and most while it is off, with a trace entry.
   private mutating func change(
-    _ what: String, _ event: PhoneEvent, _ phone: PhoneHandle, isNews: Bool = true
+    _ what: String, _ event: PhoneEvent, _ phone: PhoneHandle, isNews: Bool
   ) {
     if isNews { record(.changed(what), phone: phone.number) }
     tell(phone.number, event)

@@ -41,8 +41,7 @@ package actor ClusterDirector {
   /// Why this node has to end, once it does: what the cluster writes is not for it.
   package private(set) var strangeness: StoreError?
   private var attempts: UInt64 = 0
-  /// Consecutive failed claims per stripe, refused by a live node that does not report the stripe
-  /// as its own.
+  /// Failed claims in a row per stripe, refused by a live node that does not report it.
   private var refusals: [Int: Int] = [:]
   private var quarantine = Quarantine()
   private var strayClocks: Set<String> = []
@@ -166,8 +165,7 @@ package actor ClusterDirector {
     (isEnding, report.isDraining) = (true, true)
     await journal.tell(report)
     let deadline = ContinuousClock.now + length
-    // When nobody sends here any more, the last messages have come, and wait or are passed on. When
-    // asked again, the others have those.
+    // When nobody sends here any more, the last messages wait or are passed on: asked twice.
     var answers = 0
     while answers < 2, ContinuousClock.now < deadline, await journal.isLeaseHeld {
       // Without another node that stays, nothing can be given. One that is silent may be held up.
@@ -198,6 +196,7 @@ package actor ClusterDirector {
     journal.setLostHandler(nil)
     ticks.continuation.finish()
     for task in running { task.cancel() }
+    if giving == nil { moving?.cancel() }
     for task in running { await task.value }
     journal.port.turn(at: nil)
     await moving?.value
@@ -215,7 +214,8 @@ package actor ClusterDirector {
   private func look() async {
     let lease = journal.port.lease
     if exchange(&lastLease, with: lease.number) != lease.number { onNotice(.lapsed) }
-    guard let look = await journal.bucket.look(channelsAfter: channelRevision) else { return }
+    guard let look = await journal.bucket.look(channelsAfter: channelRevision)
+    else { return await journal.noticeEmptying() }
     if let found = EngineBucket.identity(in: look.keys), found != identity {
       // Without an answer the next look asks again.
       guard let isAnew = await journal.isMadeAnew else { return }
@@ -256,11 +256,12 @@ package actor ClusterDirector {
     guard await journal.isLeaseHeld, report.loopCount > 0, moving == nil, !Task.isCancelled,
       strangeness == nil, let step = view.step
     else { return }
-    move {
-      switch step {
-      case .claim(let stripe): await self.claim(stripe)
-      case .offer(let stripe, let run): await self.offer(stripe, to: run)
-      }
+    switch step {
+    case .claim(let stripe): move { await self.claim(stripe) }
+    case .offer(let stripe, let run):
+      // Before it begins: what is given away is finished, and not cancelled, when this node ends.
+      giving = .init(stripe: UInt8(stripe), run: run)
+      move { await self.offer(stripe, to: run) }
     }
   }
 
@@ -380,6 +381,7 @@ package actor ClusterDirector {
       if wasOffered { moves.received += 1 } else { moves.taken += 1 }
       onNotice(.took(stripe: stripe, epoch: epoch))
     } catch {
+      if case .stopped = error { return }
       moves.unread += 1
       let pause = quarantine.add(UInt8(stripe), at: ClusterJournal.clock)
       report.unread = quarantine.stripes
@@ -398,9 +400,8 @@ package actor ClusterDirector {
   }
 
   private func offer(_ stripe: Int, to run: UInt64) async {
-    guard set(stripe, .leaving) else { return }
-    giving = .init(stripe: UInt8(stripe), run: run)
     defer { giving = nil }
+    guard set(stripe, .leaving) else { return }
     await tell()
     await delegate.unload(stripe)
     await journal.finish(stripe)
@@ -443,7 +444,6 @@ extension ClusterDirector {
     package var given = 0
     /// To another node.
     package var lost = 0
-    /// Not readable.
     package var unread = 0
   }
 

@@ -62,7 +62,8 @@ package enum ClusterExport {
     do throws(StoreError) {
       try await refuseNode(notAmong: before, bucket)
       guard try await EngineStream.contents(client).last == newest else {
-        throw .nodeAtWork("that has ended since")
+        throw .engineRefuses(
+          reason: "a node or another command has written to it meanwhile; nothing was changed")
       }
     } catch {
       try await bucket.change(.importing) { (_: UInt64?) in 0 }

@@ -78,13 +78,14 @@ extension ClusterJournal {
   package func budgets(
     under policy: SilentPolicy, at now: Instant
   ) async throws(StoreError) -> SilentBudgets {
-    let stored = try await bucket.change(.budgets) { (stored: SharedBudgets?) in
+    let stored = try await bucket.changed(.budgets, tries: EngineBucket.hastyTries) {
+      (stored: SharedBudgets?) in
       var shared = stored ?? SharedBudgets(budgets: SilentBudgets(policy, at: now), changedAt: now)
       shared.budgets.change(to: policy, at: now)
       guard shared.budgets != stored?.budgets else { return nil }
       shared.changedAt = now
       return shared
-    }
+    }.value
     return stored?.budgets ?? SilentBudgets(policy, at: now)
   }
 
@@ -175,6 +176,9 @@ extension ClusterJournal {
   /// Tells a run of a node to give its stripes away, or to take some again.
   package func drain(_ node: Stamp, undo: Bool) async throws(StoreError) {
     // No run has the number 0.
-    try await bucket.set(.drain(node: node.node), to: undo ? 0 : node.run)
+    let wanted = undo ? 0 : node.run
+    _ = try await bucket.changed(
+      .drain(node: node.node), tries: EngineBucket.hastyTries
+    ) { (stored: UInt64?) in stored == wanted ? nil : wanted }
   }
 }

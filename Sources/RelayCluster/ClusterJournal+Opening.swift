@@ -215,6 +215,19 @@ extension ClusterJournal {
     }
   }
 
+  /// Says, once an absence, that the engine answers again and has no journal.
+  func noticeEmptying() async {
+    guard core.withLock({ $0.trouble != nil && !$0.isEmptied }),
+      await EngineStream.isMissing(client)
+    else { return }
+    core.withLock { $0.isEmptied = true }
+    onProblem(
+      .writingFailed(
+        "the engine answers, and has no stream \(EngineStream.name): its files are gone, or it "
+          + "runs on others; give it the right ones before any relay is started again, for what "
+          + "relays at work have is in their memory only"))
+  }
+
   /// True until other nodes may claim this node's stripes.
   var isLeaseHeld: Bool {
     get async { await onQueue { $0.lease.heldUntil > Self.clock } }

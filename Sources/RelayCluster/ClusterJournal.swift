@@ -88,6 +88,8 @@ package final class ClusterJournal: DurableJournal {
     /// The earliest wake-up scheduled.
     var wakeAt = Instant.never
     var trouble: JournalNode.Trouble?
+    /// It was said that the engine has come back without the journal.
+    var isEmptied = false
     var failuresBefore = 0
     /// The engine's last refusal, in its own words.
     var refusal: String?
@@ -339,6 +341,7 @@ package final class ClusterJournal: DurableJournal {
     guard before != now else { return }
     guard let now else {
       let failed = core.withLock { core in
+        core.isEmptied = false
         let count = core.node.statistics.failedBatches
         defer { core.failuresBefore = count }
         return count - core.failuresBefore

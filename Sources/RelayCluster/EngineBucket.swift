@@ -334,17 +334,26 @@ struct EngineBucket: Sendable {
 
   /// Of what a client waits for: it hears soon that the engine is away.
   static let hastyTries = 3
+  private static let hastyPatience = Duration.seconds(5)
 
   /// As `change`; with the revision of the value, 0 for none. `tries` is how often an engine that
   /// does not answer is asked what there is.
   func changed<Value: BinaryCodable>(
     _ key: Key, tries: Int = EngineClient.patientTries, _ make: (Value?) -> Value?
   ) async throws(StoreError) -> (value: Value?, revision: UInt64) {
-    let refusal = "it does not take a change of \(key.subject)"
-    var place = Place()
-    return try await EngineClient.patiently(refusal, pause: .milliseconds(20)) {
+    // What is sent may come when the engine is back.
+    let refusal = "it does not take a change of \(key.subject), or takes it later"
+    var (place, hasSent) = (Place(), false)
+    let length = tries == Self.hastyTries ? Self.hastyPatience : EngineClient.patience
+    return try await EngineClient.patiently(refusal, within: length, pause: .milliseconds(20)) {
       () async throws(StoreError) -> (value: Value?, revision: UInt64)? in
-      let last = try await last(key, tries: tries)
+      let last: EngineClient.Last
+      do throws(StoreError) {
+        last = try await self.last(key, tries: tries)
+      } catch {
+        if case .stopped = error { throw error }
+        throw hasSent ? .engineRefuses(reason: refusal) : error
+      }
       let old: Value? = try Self.value(last.body, of: key)
       guard let new = make(old) else { return (old, last.sequence) }
       var writer = ByteWriter(form: client.form.written)
@@ -353,6 +362,7 @@ struct EngineBucket: Sendable {
       let answer = await client.ask(
         key.subject, writer.bytes, after: place.behind(last.sequence), within: .seconds(1)
       )?.first
+      hasSent = hasSent || answer == nil
       // Another node was faster, or the answer was lost: then the next read finds the new value.
       if let stored = answer?.storedSequence { return (new, stored) }
       place.refused(

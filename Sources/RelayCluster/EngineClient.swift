@@ -108,12 +108,15 @@ final class EngineClient: Sendable {
     }
   }
 
-  /// Repeats an attempt until it gives a value; `refusal` words the failure.
+  /// Repeats an attempt until it gives a value, so often and so long at most; `refusal` words the
+  /// failure. An engine that is silent takes seconds for each.
   static func patiently<Value>(
     _ refusal: @autoclosure () -> String, tries: Int = patientTries,
-    pause: Duration = .milliseconds(100), _ attempt: () async throws(StoreError) -> Value?
+    within length: Duration = patience, pause: Duration = .milliseconds(100),
+    _ attempt: () async throws(StoreError) -> Value?
   ) async throws(StoreError) -> Value {
-    for _ in 0..<tries {
+    let deadline = ContinuousClock.now + length
+    for _ in 0..<tries where ContinuousClock.now < deadline {
       guard !Task.isCancelled else { throw .stopped }
       if let value = try await attempt() { return value }
       try? await Task.sleep(for: pause)
@@ -122,4 +125,8 @@ final class EngineClient: Sendable {
   }
 
   static let patientTries = 50
+
+  /// How long servers that have just started may take to elect a leader; until then nothing can be
+  /// asked.
+  static let patience = Duration.seconds(30)
 }

@@ -1,3 +1,4 @@
+import Dispatch
 import FoundationEssentials
 import NATS
 import RelayCore
@@ -54,6 +55,13 @@ struct EngineStream: Sendable {
     try await checkVersion(client)
     let answer = try await info(name, client)
     return answer.config == nil ? nil : try checked(answer, try await info(bucket, client))
+  }
+
+  /// True if the engine says that there are no stripes; false without an answer.
+  static func isMissing(_ client: EngineClient) async -> Bool {
+    let subject = "$JS.API.STREAM.INFO.\(name)"
+    guard let message = await client.ask(subject, within: .seconds(1))?.first else { return false }
+    return (try? EngineReply(message.body, to: subject))?.error?.code == 404
   }
 
   private static func checked(
@@ -154,17 +162,13 @@ struct EngineStream: Sendable {
     StripeState(feedbackLimit: Limits.unregisteredTokens / stripeCount)
   }
 
-  /// How long servers that have just started may take to elect a leader; until then nothing can be
-  /// asked.
-  private static let patience = Duration.seconds(30)
-
   private static func ask(
     _ subject: String, _ client: EngineClient, _ body: (any Encodable)? = nil
   ) async throws(StoreError) -> EngineReply {
     let encoder = JSONEncoder()
     encoder.keyEncodingStrategy = .convertToSnakeCase
     let bytes = body.flatMap { try? encoder.encode($0) }.map { [UInt8]($0) } ?? []
-    let deadline = ContinuousClock.now + patience
+    let deadline = ContinuousClock.now + EngineClient.patience
     while true {
       let message = await client.ask(subject, bytes)?.first
       guard message?.status == nil else {

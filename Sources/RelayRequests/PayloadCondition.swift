@@ -25,7 +25,10 @@ package struct PayloadPath: Hashable, Sendable, CustomStringConvertible {
 
   /// Whether one place is within the other, or both are one.
   package func overlaps(_ other: PayloadPath) -> Bool {
-    zip(names, other.names).allSatisfy { $0 == $1 }
+    // A place in a list may be spelled in several ways.
+    zip(names, other.names).allSatisfy { one, other in
+      one == other || Int(one) != nil && Int(one) == Int(other)
+    }
   }
 
   /// nil when there is nothing at this place.

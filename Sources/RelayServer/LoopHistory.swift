@@ -36,6 +36,17 @@ struct LoopHistory {
       RefusedRequest(at: now, uniqueID: id, peer: peer(), rejection: rejection, cause: cause))
   }
 
+  /// Forgets requests with their refusals.
+  mutating func forgetRequests(where isMeant: (SentRequest) -> Bool) {
+    var refused: Set<UniqueID> = []
+    requests?.forget { request in
+      let isGone = isMeant(request)
+      if isGone, request.answer?.refusal != nil { refused.insert(request.uniqueID) }
+      return isGone
+    }
+    if !refused.isEmpty { refusals.removeAll { refused.contains($0.uniqueID) } }
+  }
+
   mutating func remember(_ change: DeviceChange) {
     if changes.count >= Limits.rememberedChanges { changes.removeFirst() }
     changes.append(change)

@@ -116,17 +116,22 @@ enum NodeQuestions {
           runner.raise(.operated(.administered(device, action)), for: device, at: runner.now)
         }
       }
-      runner.history.requests?.forget { topic == nil || $0.topic == topic?.description }
+      runner.history.forgetRequests { topic == nil || $0.topic == topic?.description }
       runner.finishBatch()
     }
     return true
   }
 
-  /// The beginnings of the latest lives, newest first.
-  static let heads = NodeQuestion(8) {
+  /// The beginnings of the latest lives, newest first. 8 was the same without the step.
+  static let heads = NodeQuestion(28) {
     (node, wish: Pair<Relay.LifeFilter, Int>) -> [DeliveryEvent] in
     let heads = await node.loops.onEach { runner in
-      runner.ledger.lives.latest(limit: max(0, wish.second)) { wish.first.matches($0) }
+      let lives = runner.ledger.lives
+      return lives.latest(limit: max(0, wish.second)) { head in
+        guard wish.first.matches(head) else { return false }
+        guard let step = wish.first.step else { return true }
+        return lives.steps(of: head.uniqueID).contains { $0.step.isCalled(step) }
+      }
     }
     return Array(heads.joined().sorted { $0.at > $1.at }.prefix(max(0, wish.second)))
   }
@@ -276,7 +281,23 @@ extension Relay.DevicePage: Composite {
 }
 
 extension Relay.LifeFilter: Composite {
-  package static let fields = Fields(of: Self(), \.device, \.topic, \.kind, \.since)
+  package static let fields = Fields(of: Self(), \.device, \.topic, \.kind, \.since, \.step)
+}
+
+extension DeliveryStep {
+  fileprivate func isCalled(_ name: String) -> Bool {
+    switch self {
+    case .received: name == "received"
+    case .restored: name == "restored"
+    case .sent: name == "sent"
+    case .storedOffline: name == "stored"
+    case .storedPower: ["stored", "held"].contains(name)
+    case .delivered: name == "delivered"
+    case .outcome: name == "outcome"
+    case .discarded(let reason): ["discarded", reason.name].contains(name)
+    case .decided, .faulted: false
+    }
+  }
 }
 
 extension PushNote: BinaryCodable {

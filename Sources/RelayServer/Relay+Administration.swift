@@ -43,6 +43,8 @@ extension Relay {
     package var topic: String?
     package var kind: NotificationClass?
     package var since: Instant?
+    /// A step that a life has, by its name or its reason; `held` is `stored` by a limit.
+    package var step: String?
 
     package init() {}
 

@@ -124,9 +124,15 @@ extension Relay {
     var known: Set<UniqueID> = []
     let ids = heads.value.joined().sorted { $0.at > $1.at }.map(\.uniqueID)
       .filter { known.insert($0).inserted }.prefix(limit)
-    var lives = await inbox.steps(of: Array(ids))
+    var lives = await self.lives(of: Array(ids))
     lives.missing.formUnion(heads.missing)
-    return Found(value: lives.value.compactMap { Life($0) }, missing: lives.missing)
+    return lives
+  }
+
+  /// Of these pushes, by their unique ids, as far as they are known.
+  package func lives(of ids: [UniqueID]) async -> Found<[Life]> {
+    let found = await inbox.steps(of: ids)
+    return Found(value: found.value.compactMap { Life($0) }, missing: found.missing)
   }
 
   /// The latest changes of a device, oldest first.

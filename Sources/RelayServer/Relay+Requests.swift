@@ -13,14 +13,17 @@ extension Relay {
 
   /// The newest requests that match, newest first.
   ///
-  /// - Parameter orNearest: when none matches, the one that differs least.
+  /// - Parameters:
+  ///   - orNearest: when none matches, the one that differs least.
+  ///   - refusedOnly: an accepted one does not match.
   package func requests(
-    _ match: RequestMatch, limit: Int, orNearest: Bool = false
+    _ match: RequestMatch, limit: Int, orNearest: Bool = false, refusedOnly: Bool = false
   ) async -> Found<[SentRequest]> {
-    let found = await inbox.askAll(
-      NodeQuestions.requests, RequestWish(match: match, limit: limit, orNearest: orNearest))
+    let wish = RequestWish(
+      match: match, limit: limit, orNearest: orNearest, refusedOnly: refusedOnly)
+    let found = await inbox.askAll(NodeQuestions.requests, wish)
     let requests = found.value.joined().sorted { $0.at > $1.at }
-    let matching = requests.filter { match.matches($0) }
+    let matching = requests.filter(wish.matches)
     let nearest = orNearest && matching.isEmpty ? match.nearest(requests).map { [$0] } : nil
     return Found(value: Array((nearest ?? matching).prefix(limit)), missing: found.missing)
   }
@@ -42,6 +45,11 @@ struct RequestWish: Sendable {
   var match = RequestMatch()
   var limit = 0
   var orNearest = false
+  var refusedOnly = false
+
+  func matches(_ request: SentRequest) -> Bool {
+    match.matches(request) && (!refusedOnly || request.answer?.refusal != nil)
+  }
 }
 
 extension NodeQuestions {
@@ -50,8 +58,8 @@ extension NodeQuestions {
   /// The newest rows of a loop that are looked at for the nearest.
   private static let nearestRows = 4096
 
-  // 17 was the same without requests about channels.
-  static let requests = NodeQuestion(26) { (node, wish: RequestWish) -> [SentRequest] in
+  // 26 was the same without `refusedOnly`.
+  static let requests = NodeQuestion(29) { (node, wish: RequestWish) -> [SentRequest] in
     var found: [SentRequest] = []
     var others: [SentRequest] = []
     for loop in 0..<node.loops.count {
@@ -63,7 +71,7 @@ extension NodeQuestions {
           runner.history.requests?.rows(before: before, limit: turnRows)
         }
         guard let page = page ?? nil else { break }
-        let matching = page.rows.filter { wish.match.matches($0) }
+        let matching = page.rows.filter(wish.matches)
         if wish.orNearest, looked < nearestRows {
           others += wish.match.nearest(page.rows).map { [$0] } ?? []
         }
@@ -83,14 +91,14 @@ extension NodeQuestions {
     }
     let wanted = ids
     _ = await node.loops.onEach { runner in
-      runner.history.requests?.forget { wanted?.contains($0.uniqueID) ?? match.matches($0) }
+      runner.history.forgetRequests { wanted?.contains($0.uniqueID) ?? match.matches($0) }
     }
     return true
   }
 }
 
 extension RequestWish: Composite {
-  static let fields = Fields(of: Self(), \.match, \.limit, \.orNearest)
+  static let fields = Fields(of: Self(), \.match, \.limit, \.orNearest, \.refusedOnly)
 }
 
 extension RequestMatch: BinaryCodable {

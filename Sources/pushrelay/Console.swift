@@ -2,6 +2,7 @@ import AdminAPI
 import FoundationEssentials
 import Primitives
 import RelayCore
+import Synchronization
 import SystemPackage
 
 /// Standard output and standard error, unbuffered: a line is there at once, also in a pipe.
@@ -101,10 +102,23 @@ enum Console {
     }
   }
 
+  /// Results could not be written: the command has failed, whatever it did.
+  static var hasFailed: Bool { failure.load(ordering: .relaxed) }
+  private static let failure = Atomic(false)
+
   /// The reader may have gone; that is no reason to fail.
   @discardableResult
   private static func write(_ bytes: [UInt8], to file: FileDescriptor) -> Bool {
-    (try? file.writeAll(bytes)) != nil
+    do {
+      try file.writeAll(bytes)
+      return true
+    } catch {
+      let isNews = file == .standardOutput && (error as? Errno) != .brokenPipe
+      if isNews, !failure.exchange(true, ordering: .relaxed) {
+        log("Error: the result cannot be written: \(error)")
+      }
+      return false
+    }
   }
 }
 

@@ -49,7 +49,7 @@ struct JUnitReport {
       case "<": "&lt;"
       case ">": "&gt;"
       case "\"": "&quot;"
-      case let scalar where scalar.value < 0x20: " "
+      case let scalar where scalar.value < 0x20 || scalar.value & 0xFFFE == 0xFFFE: " "
       default: String(scalar)
       }
     }.joined()

@@ -43,6 +43,7 @@ struct PushRelayCommand: AsyncParsableCommand {
       exit(withError: ExitCode.validationFailure)
     }
     await main(nil)
+    if Console.hasFailed { exit(withError: ExitCode.failure) }
   }
 
   /// The mask for new files before `main`, for programs that are not ours.

@@ -61,6 +61,9 @@ struct RequestsCommand: AsyncParsableCommand {
     guard [curl, resend, har, forget].count(where: \.self) <= 1 else {
       throw ValidationError("give one of --curl, --resend, --har and --forget")
     }
+    guard !forget || limit == nil else {
+      throw ValidationError("--forget forgets all that match: leave --limit out")
+    }
     let filters: [Any?] = [topic, token, device, status, reason, pushType, payload.first]
     guard id == nil || !har && !forget && filters.allSatisfy({ $0 == nil }) else {
       throw ValidationError(

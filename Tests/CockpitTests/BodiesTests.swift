@@ -28,7 +28,7 @@ import Testing
   @Test func aJournalThatFailsIsSaid() throws {
     let refusal = try #require(Refusal(for: JournalFails(description: "the disk is full")))
     #expect(refusal.status == 503 && refusal.reason == "JournalFails")
-    #expect(refusal.message == "not changed: the disk is full")
+    #expect(refusal.message == "not kept: the disk is full")
   }
 
   private func life(_ steps: [DeliveryStep]) throws -> Relay.Life {

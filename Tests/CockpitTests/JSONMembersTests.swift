@@ -4,6 +4,16 @@ import Testing
 @testable import Cockpit
 
 @Suite struct JSONMembersTests {
+  /// One of two values would decide in silence.
+  @Test(arguments: [#"{"n":1,"n":1}"#, #"{"m":{"n":1,"o":2,"n":1}}"#])
+  func aMemberStandsThereOnce(text: String) throws {
+    let refusal = #expect(throws: Refusal.self) {
+      let members = try JSONMembers(Array(text.utf8), known: ["m", "n"])
+      _ = try members.object("m", known: ["n", "o"])
+    }
+    #expect(refusal?.status == 400 && refusal?.field?.hasSuffix("n") == true)
+  }
+
   /// However it is written, and exactly: a double cannot hold each of them.
   @Test(
     arguments: [

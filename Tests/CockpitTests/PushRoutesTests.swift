@@ -105,6 +105,7 @@ import Testing
   @Test(arguments: [
     "", "[]", "{", #"{"to":"x","extra":1}"#, #"{"headers":3}"#, #"{"headers":{":path":"/evil"}}"#,
     #"{"headers":{"a\nb":"c"}}"#, #"{"headers":{"":"c"}}"#,
+    #"{"to":"x","topic":"a.b","headers":{"apns-topic":"a.c"}}"#,
   ])
   func whatIsNoPushIsRefused(body: String) {
     #expect(throws: Refusal.self) { try PushWish(Array(body.utf8)) }

@@ -61,6 +61,22 @@ import Testing
     }
   }
 
+  /// Not every shell knows the quotes that have any byte.
+  @Test(arguments: [
+    ("{\"a\":\"b\"}", "--data-raw '{\"a\":\"b\"}'"),
+    ("\u{202E}", "printf -- '\\342\\200\\256' | curl"), ("\0", "printf -- '\\000' | curl"),
+  ])
+  func aBodyIsTheSameInEachShell(body: String, words: String) {
+    let source = RequestSource(
+      .provider, peer: "127.0.0.1:1", isEncrypted: false, .none, connection: 1)
+    let request = SentRequest(
+      at: .init(milliseconds: 1), UniqueID(high: 0, low: 1),
+      RequestHead(Array(":method: POST\n:path: /3/device/00\n".utf8), source), ordinal: 1,
+      .unusable(body: Array(body.utf8)), bodyBytes: body.utf8.count)
+    let command = CurlCommand(RelayConfiguration(), provider: "localhost:9").text(of: request)
+    #expect(command.contains(words) && !command.contains("$'"), "\(command)")
+  }
+
   /// The way in is that of the relay's listener.
   @Test(arguments: [(true, "--http2-prior-knowledge"), (false, "--http2 --cacert '/s/ca.pem'")])
   func aCommandConnectsAsTheListenerWantsIt(isPlain: Bool, words: String) {

@@ -267,6 +267,65 @@ import Testing
     }
   }
 
+  // MARK: More than one look takes along
+
+  /// What has happened to an older push than the newest thousand has happened.
+  @Test func aLookFindsWhatIsFarBack() async throws {
+    try await AdminScene.run { ask in
+      let away = try await ask(.post, "/v1/devices", #"{"name":"anna"}"#).json["device"] as? String
+      let topic = "com.example.app"
+      #expect(try await ask(.put, "/v1/devices/anna/apps/\(topic)", "{}").status == 200)
+      func push(_ headers: String) async throws {
+        _ = try await ask(
+          .post, "/v1/push",
+          #"{"to":"anna","topic":"\#(topic)","headers":\#(headers),"payload":\#(Self.shown)}"#)
+      }
+      try await push(#"{"apns-collapse-id":"far"}"#)
+      try await push("{}")
+      try await push(#"{"apns-priority":"7"}"#)
+      let phone = try await ask.relay.phone(topic: topic)
+      for number in 1...1010 {
+        let sent = try await ask.relay.push(Self.shown, to: phone)
+        if number % 10 == 0 { try await ask.relay.wait(for: .delivered, of: sent) }
+      }
+      for (what, more, expected) in [
+        ("replaced", "", "met 1"), ("replaced", #","never":true"#, "Happened"),
+        ("received", #","match":{"headers":{"apns-collapse-id":"far"}}"#, "met 1"),
+        ("refused", "", "met 0"), ("refused", #","never":true"#, "Happened"),
+        ("expired", #","never":true"#, "met 0"),
+      ] {
+        let wish = #"{"expect":{"what":"\#(what)","topic":"\#(topic)"\#(more)},"timeout":"0s"}"#
+        #expect(await Self.outcome(ask.relay.cockpit, wish) == expected, "\(what)\(more)")
+      }
+      let stored = try await ask(.get, "/v1/notifications?state=stored")
+      let found = stored.json["notifications"] as? [[String: Any]] ?? []
+      #expect(found.map { $0["device"] as? String } == [away], "\(stored.text)")
+    }
+  }
+
+  /// Why nothing was delivered is said of a push that was refused, until it is forgotten.
+  @Test func aRefusedPushIsKnownToEachWait() async throws {
+    try await AdminScene.run { ask in
+      let id = "bbbbbbbb-1111-2222-3333-444444444444"
+      _ = try await ask(.post, "/v1/devices", #"{"name":"anna"}"#)
+      _ = try await ask(.put, "/v1/devices/anna/apps/a.b", "{}")
+      let pushed = try await ask(
+        .post, "/v1/push",
+        #"{"to":"anna","headers":{"apns-topic":"a.b","apns-priority":"7","apns-id":"\#(id)"},"#
+          + #""payload":\#(Self.shown)}"#)
+      let unique = pushed.json["uniqueId"] as? String ?? ""
+      func message(_ what: String) async throws -> String? {
+        let wish = #"{"expect":{"what":"\#(what)","push":"\#(unique)"},"timeout":"0s"}"#
+        return try await ask(.post, "/v1/wait", wish).json["message"] as? String
+      }
+      #expect(try await message("delivered") == "it was refused: BadPriority", "\(pushed.text)")
+      #expect(try await message("refused") == nil)
+      #expect(try await ask(.delete, "/v1/requests?limit=1").status == 400)
+      #expect(try await ask(.delete, "/v1/requests").status == 204)
+      #expect(try await message("refused")?.contains("no push") == true)
+    }
+  }
+
   // MARK: As routes
 
   /// A wait that is over leaves its place to the next, however it has ended.

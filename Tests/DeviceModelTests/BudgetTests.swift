@@ -40,6 +40,23 @@ import Testing
     #expect(full.moment(of: 50, from: Bench.start) == Bench.start)
   }
 
+  /// At that moment, and not long before, all of it is spent.
+  @Test func itSaysWhenItWillBeEmpty() {
+    for milliwatts in [Int64(0), 1, 2, 400, 1200, .max] {
+      let budget = Budget(perDay: 172_800, at: Bench.start)
+      let end = budget.end(spending: milliwatts, from: Bench.start)
+      guard milliwatts > 2 else {
+        #expect(end == .never, "it refills two millijoules a second")
+        continue
+      }
+      func isLeft(_ moment: Instant) -> Bool {
+        let time = (moment - Bench.start).milliseconds
+        return 172_800 + time * 2 / 1000 > saturatingProduct(time, milliwatts) / 1000
+      }
+      #expect(!isLeft(end + .milliseconds(1)) && (milliwatts == .max || isLeft(end - .seconds(1))))
+    }
+  }
+
   @Test(arguments: [Int64.min, -1, 0, 1, .max]) func anySizeIsUsable(perDay: Int64) {
     var budget = Budget(perDay: perDay, at: Bench.start)
     budget.spend(.max, at: .never)
@@ -83,6 +100,27 @@ import Testing
 }
 
 @Suite struct RadioTests {
+  private static func at(_ seconds: Int64) -> Instant { Bench.start + .seconds(seconds) }
+
+  /// Uses are told at their ends: what is shared is counted once in whatever order they come.
+  @Test func sharedTimeIsCountedOnce() {
+    let uses: [(Int64, Int64)] = [(0, 20), (5, 6), (18, 19), (30, 31), (100, 110), (2, 120)]
+    var random = SeededRandom(seed: 3)
+    for _ in 0..<50 {
+      var (radio, left, sum) = (Radio(), uses, Interval.zero)
+      while !left.isEmpty {
+        let (start, end) = left.remove(at: Int(random.below(Int64(left.count))))
+        sum = sum + radio.use(from: Self.at(start), until: Self.at(end), tail: .seconds(5))
+      }
+      #expect(sum == .seconds(125))
+    }
+    var radio = Radio()
+    #expect(radio.use(from: Self.at(0), until: Self.at(1), tail: .seconds(5)) == .seconds(6))
+    #expect(radio.use(from: Self.at(7), until: Self.at(8), tail: .seconds(5)) == .seconds(6))
+    #expect(radio.use(from: Self.at(3), until: Self.at(9), tail: .seconds(5)) == .seconds(2))
+    #expect(radio.use(from: Self.at(3), until: Self.at(9), tail: .seconds(5)) == .zero)
+  }
+
   @Test func overlappingUsesOfTheRadioShareItsTime() {
     var apart = Radio()
     var together = Radio()

@@ -17,6 +17,8 @@ struct Checker {
   private var received: Set<PushID> = []
   private(set) var lastSaved: [AppID: StateArchive] = [:]
   private var asked: Set<TransferID> = []
+  /// Calls in which apps answer servers.
+  private var questions: Set<CallbackID> = []
   private var over: Set<TransferID> = []
   private var last = Instant(milliseconds: .min)
   private(set) var counts: [String: Int] = [:]
@@ -107,7 +109,8 @@ struct Checker {
   private mutating func check(_ id: CallbackID, _ app: AppID, _ step: CallbackStep) {
     demand(!forceQuit.contains(app), "force-quit \(app) \(step)")
     switch step {
-    case .began:
+    case .began(let cause):
+      if cause == .authentication { questions.insert(id) }
       demand(isAwake, "called while asleep")
       demand(lock != .beforeFirstUnlock, "called before the first unlock")
       demand(open.updateValue(app, forKey: id) == nil, "began twice")
@@ -115,6 +118,9 @@ struct Checker {
       demand(open.removeValue(forKey: id) == app, "ended without beginning")
       demand(ended.insert(id).inserted, "ended twice")
       if case .completed = step { completed.insert(id) }
+      // With a call ends the answer to a server, which asks again if it had none: an app that
+      // keeps one handler ends another's call.
+      if questions.remove(id) != nil { asked = [] }
     }
     counts["\(step)".prefix { $0.isLetter || $0 == " " }.description, default: 0] += 1
   }

@@ -75,7 +75,7 @@ import Testing
   @Test func onlyWhatIsInTheSwitcherCanBeSwipedAway() {
     var bench = Bench([.ordinary()])
     bench.send(.unlocked, .appSwipedAway(mail))
-    #expect(bench.actions.contains(.ignored(.alreadySo)))
+    #expect(bench.actions.contains(.ignored(.notInSwitcher)))
     #expect(bench.state(mail) == .notRunning)
   }
 

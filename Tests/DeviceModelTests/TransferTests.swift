@@ -178,6 +178,37 @@ import Testing
     }
   }
 
+  /// A call speaks of what had ended when it began, and of nothing later.
+  @Test func eachCallTellsOfItsOwnTransfers() {
+    var bench = opened { $0.onTransfers.work = .seconds(10) }
+    bench.send(.transferQueued(mail, request("one", 1_000_000)), .locked)
+    bench.wait(.seconds(2))
+    bench.send(.transferQueued(mail, request("two", 1_000_000)))
+    bench.wait(.seconds(9))
+    #expect(bench.phone.service.transfers.map(\.request.name) == ["two"])
+    bench.send(.appCrashed(mail))
+    #expect(bench.callbackSteps(of: mail).count == 4)
+    bench.send(.unlocked, .appOpened(mail))
+    bench.wait(.seconds(11))
+    #expect(bench.callbackSteps(of: mail).suffix(2) == [.began(.transfers), .completed(.newData)])
+    #expect(bench.phone.service.transfers.isEmpty)
+  }
+
+  /// A server whose question was not answered asks less and less often, and at once when it can be.
+  @Test func anAppInFrontIsAskedAtOnce() {
+    var bench = opened { $0.onAuthentication = .provides(after: .seconds(40)) }
+    var request = request()
+    request.demandsCredentials = true
+    bench.send(.transferQueued(mail, request), .locked)
+    bench.wait(.hours(1))
+    let demands = steps(bench).filter { $0 == .credentialsDemanded }.count
+    #expect((5...12).contains(demands))
+    bench.send(.unlocked, .appOpened(mail))
+    #expect(steps(bench).filter { $0 == .credentialsDemanded }.count == demands + 1)
+    bench.wait(.minutes(2))
+    #expect(steps(bench).last == .ended(.finished))
+  }
+
   /// A swipe cancels what the app has queued, and nothing but its user brings the app back.
   @Test func aForceQuitAppIsToldWhenItsUserOpensIt() {
     var bench = opened()

@@ -93,7 +93,9 @@ import Testing
 
   /// The app finishes while the phone is offline; the relay hears of it when the phone is back.
   @Test func anOutcomeIsToldWhenThePhoneIsBack() {
-    var (simulation, phone, app) = simulation { $0.script.onPush.work = .seconds(2) }
+    var (simulation, phone, app) = simulation {
+      ($0.script.onPush.work, $0.script.onPush.bytes) = (.seconds(2), 0)
+    }
     let push = simulation.push(.silent, to: app)
     simulation.advance(by: .milliseconds(500))
     simulation.setNetwork(.none, of: phone)

@@ -137,8 +137,8 @@ import Testing
     }
   }
 
-  /// Waits until each of two nodes has half of the stripes. One that moves later ends the streams of
-  /// its phones, and what is pushed to one meanwhile replaces what waits for it.
+  /// Waits until each of two nodes has half of the stripes. One that moves later ends the streams
+  /// of its phones, and what is pushed to one meanwhile replaces what waits for it.
   private static func eachHasHalf(_ relays: [ClusterRelay]) async throws {
     struct Cluster: Decodable {
       struct Node: Decodable { var stripes: [Int] }

@@ -338,6 +338,18 @@ import Testing
     #expect(mode == 0o644)
   }
 
+  /// A result that is not there must not look like one.
+  @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
+  func aResultThatCannotBeWrittenIsAFailure() async throws {
+    for (file, status) in [("/dev/full", 1), ("/dev/null", 0)] {
+      let command = "'\(Program.pushrelay)' lint payloads/silent.json > \(file); echo $?"
+      let place = Program.root.path(percentEncoded: false)
+      let outcome = try await Program.run("sh", ["-c", "cd '\(place)'; \(command)"])
+      #expect(outcome.output == "\(status)\n", "\(outcome)")
+      #expect(outcome.errors.contains("cannot be written") == (status == 1), "\(outcome)")
+    }
+  }
+
   /// In a pipe there is nothing but the text; a person at a terminal may say no, too.
   @Test func coloursAreForPeopleWhoWantThem() async throws {
     let scenario = Program.root.appending(path: "payloads/scenarios/throttling.json")

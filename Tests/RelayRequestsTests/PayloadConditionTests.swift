@@ -58,6 +58,8 @@ import Testing
     }
     #expect(overlap("aps", "aps.alert") && overlap("aps.alert.body", "aps.alert"))
     #expect(!overlap("aps.badge", "aps.alert") && !overlap("a.b", #"a\.b"#))
+    #expect(overlap("list.00", "list.0") && overlap("list.+1", "list.1.a"))
+    #expect(!overlap("list.1", "list.0"))
   }
 
   @Test func aBodyThatIsNoJSONDiffers() {

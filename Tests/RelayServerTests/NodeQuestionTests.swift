@@ -23,7 +23,7 @@ import Testing
   private static func filter() -> Relay.LifeFilter {
     var filter = Relay.LifeFilter()
     (filter.device, filter.topic, filter.kind) = (device, "com.example.app", .silent)
-    filter.since = moment
+    (filter.since, filter.step) = (moment, "held")
     return filter
   }
 
@@ -43,7 +43,7 @@ import Testing
     #expect(NodeQuestions.feed.bytes(12) == [13, 1, 12])
     #expect(NodeQuestions.clock.bytes(.fire) == [27, 2])
     #expect(
-      NodeQuestions.heads.bytes(Pair(Self.filter(), 9)) == [8] + Self.bytes(Self.filter()) + [18])
+      NodeQuestions.heads.bytes(Pair(Self.filter(), 9)) == [28] + Self.bytes(Self.filter()) + [18])
   }
 
   /// Of two with one number, one would never be answered.
