@@ -195,7 +195,7 @@ extension Phone {
     suspendIfIdle(index)
   }
 
-  /// Runs however the callback ended; `hasHeard` if by the app's handler.
+  /// Runs however the callback ended; `hasHeard` if not before the end of the app's work.
   private mutating func close(
     _ callback: RunningCallback, _ outcome: PushOutcome, hasHeard: Bool
   ) {
@@ -235,7 +235,7 @@ extension Phone {
         callback.kind = .push(push.shown)
       }
       emit(.callback(callback.id, app, .abandoned(reason)))
-      close(callback, .failed, hasHeard: false)
+      close(callback, .failed, hasHeard: callback.phase != .working)
     }
   }
 

@@ -50,6 +50,9 @@ extension Phone {
     for index in apps.indices {
       for place in callbacks.indices where callbacks[place].app.number == index {
         chargeBegunPart(of: callbacks[place])
+        if callbacks[place].phase == .working {
+          service.told(by: callbacks[place].id, hasHeard: false)
+        }
         callbacks[place].phase = .worked(.failed)
       }
       apps[index].powerFailed()

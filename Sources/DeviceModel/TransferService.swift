@@ -27,7 +27,7 @@ package struct TransferService: Codable, Equatable, Sendable {
     remainder = 0
   }
 
-  /// Servers are asked anew.
+  /// Forgets when servers ask again: they do at once.
   mutating func forgetPauses() {
     for index in transfers.indices { transfers[index].asksAgainAt = nil }
   }

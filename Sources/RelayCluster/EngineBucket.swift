@@ -341,7 +341,7 @@ struct EngineBucket: Sendable {
   func changed<Value: BinaryCodable>(
     _ key: Key, tries: Int = EngineClient.patientTries, _ make: (Value?) -> Value?
   ) async throws(StoreError) -> (value: Value?, revision: UInt64) {
-    // What is sent may come when the engine is back.
+    // A message without an answer may come when the engine is back.
     let refusal = "it does not take a change of \(key.subject), or takes it later"
     var (place, hasSent) = (Place(), false)
     let length = tries == Self.hastyTries ? Self.hastyPatience : EngineClient.patience

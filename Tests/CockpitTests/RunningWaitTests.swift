@@ -316,7 +316,12 @@ import Testing
       let unique = pushed.json["uniqueId"] as? String ?? ""
       func message(_ what: String) async throws -> String? {
         let wish = #"{"expect":{"what":"\#(what)","push":"\#(unique)"},"timeout":"0s"}"#
-        return try await ask(.post, "/v1/wait", wish).json["message"] as? String
+        do {
+          _ = try await ask.relay.cockpit.wait(Array(wish.utf8))
+          return nil
+        } catch let refusal as Refusal {
+          return refusal.message
+        }
       }
       #expect(try await message("delivered") == "it was refused: BadPriority", "\(pushed.text)")
       #expect(try await message("refused") == nil)

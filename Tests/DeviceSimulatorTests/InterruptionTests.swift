@@ -74,7 +74,7 @@ import Testing
         """,
       events: #"[{"at":"10m","push":{"to":"anna/tv","payload":"silent"}}]"#,
       expect: """
-        [{"expect":{"what":"credentials-demanded"},"count":{"min":5,"max":12}},
+        [{"expect":{"what":"credentials-demanded"},"count":{"min":5,"max":14}},
          {"never":{"what":"transfer-ended"}}]
         """),
     Story(
