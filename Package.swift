@@ -140,7 +140,7 @@ let package = Package(
     .target(
       name: "ProviderCredentials",
       dependencies: [
-        "RelayCore", "RelayStore", "TLS",
+        "Primitives", "RelayCore", "RelayStore", "TLS",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: safe),
@@ -219,6 +219,7 @@ let package = Package(
       dependencies: [
         "Primitives", "RelayCore", "DeviceModel", "DeviceLink", "RelayClient", "DeviceSimulator",
         "TLS",
+        .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
@@ -236,7 +237,6 @@ let package = Package(
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Configuration", package: "swift-configuration"),
-        .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "Histogram", package: "hdrhistogram-swift"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),

@@ -195,16 +195,13 @@ package struct Cockpit: Service {
     if let guarded { router.middlewares.add(guarded.pages) }
     // These need no token. The router asks the guard about all routes added after it, however they
     // are spelled, and about unknown ones.
-    MetricsRoutes(relay: relay, version: Version.number).add(to: router)
+    MetricsRoutes(relay: relay).add(to: router)
     PageRoutes().add(to: router)
     if let guarded { router.middlewares.add(guarded.guard) }
-    let (feeds, epoch) = (relay.feeds, epoch)
     ClockRoutes(relay: relay).add(to: router)
     RecordingRoutes(relay: relay).add(to: router)
     ClusterRoutes(relay: relay).add(to: router)
-    DeviceRoutes(
-      relay: relay, version: Version.number, cursor: { epoch.eventCursor(await feeds.position()) }
-    ).add(to: router)
+    DeviceRoutes(relay: relay, epoch: epoch).add(to: router)
     PhoneRoutes(relay: relay).add(to: router)
     OrderRoutes(relay: relay).add(to: router)
     FaultRoutes(relay: relay).add(to: router)

@@ -7,8 +7,7 @@ import RelayServer
 
 struct DeviceRoutes {
   let relay: Relay
-  let version: String
-  let cursor: @Sendable () async -> String
+  let epoch: Epoch
 
   func add(to router: Router<AdminContext>) {
     router.get("/v1/overview") { _, _ in try Response(json: await overview()) }
@@ -157,9 +156,9 @@ struct DeviceRoutes {
     let shares = await relay.countersOfAll()
     let counters = shares.value.reduce(ShardCounters(), +)
     let clock = await ClockRoutes(relay: relay).status()
-    let cursor = await cursor()
+    let cursor = epoch.eventCursor(await relay.feeds.position())
     let body = Overview(
-      version: version, now: clock.now, clock: clock.mode, rate: clock.rate,
+      version: Version.number, now: clock.now, clock: clock.mode, rate: clock.rate,
       policy: await relay.policy().name, profile: relay.profile,
       epoch: String(cursor.prefix { $0 != "-" }), cursor: cursor, devices: counters.devices,
       connections: counters.connections, addsUp: shares.value.allSatisfy(\.addsUp),

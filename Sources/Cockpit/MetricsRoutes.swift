@@ -10,7 +10,6 @@ import RelayServer
 /// token, a device or an id.
 struct MetricsRoutes {
   let relay: Relay
-  let version: String
 
   func add(to router: Router<AdminContext>) {
     router.get("/health/live") { _, _ in try Response(json: ["status": "live"]) }
@@ -67,7 +66,7 @@ struct MetricsRoutes {
     await relay.addClusterMetrics(to: &text)
     text.add(
       "build_info", "1, with the version and its commit",
-      [([("version", version), ("commit", Version.commit)], 1)])
+      [([("version", Version.number), ("commit", Version.commit)], 1)])
     ProcessMetrics.add(to: &text)
     return text.text
   }

@@ -266,11 +266,7 @@ extension RequestContext {
   /// The name in a path: letters, digits and hyphens, so that it can be a file name.
   func name() throws(Refusal) -> String {
     let name = parameters.get("name") ?? ""
-    let isGood = name.utf8.allSatisfy { byte in
-      (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-        || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || byte == UInt8(ascii: "-")
-    }
-    guard isGood, (1...64).contains(name.utf8.count) else {
+    guard name.wholeMatch(of: /[a-z0-9-]{1,64}/) != nil else {
       throw Refusal(400, "BadName", "a name has 1 to 64 of the characters a-z, 0-9 and -")
     }
     return name

@@ -14,7 +14,8 @@ struct RequestRoutes {
   let relay: Relay
   let epoch: Epoch
   let configuration: RelayConfiguration
-  let places = ListPlaces()
+  /// Each list takes megabytes until its reader has it, who may be slow.
+  let places = Places(8)
 
   func add(to router: Router<AdminContext>) {
     router.get("/v1/requests") { request, _ in try await list { try await page(request) } }
@@ -62,7 +63,7 @@ struct RequestRoutes {
     guard let place = places.reserve() else {
       throw Refusal(
         503, "TooManyLists",
-        "\(ListPlaces.limit) lists of requests are under way; try again when one has been read")
+        "\(places.limit) lists of requests are under way; try again when one has been read")
     }
     let bytes = ByteBuffer(bytes: try JSONText.bytes(try await make()) + [0x0A])
     return Response(
@@ -137,9 +138,7 @@ struct RequestRoutes {
     guard let id = UniqueID(text) else {
       throw Refusal(400, "BadId", "a request's id is a UUID: apns-id or apns-unique-id")
     }
-    var match = RequestMatch()
-    match.id = id
-    let found = await relay.requests(match, limit: 1)
+    let found = await relay.requests(RequestMatch(id: id), limit: 1)
     guard let request = found.value.first else {
       guard found.missing.isEmpty else { throw Refusal(found.missing) }
       throw Refusal.missing(
@@ -151,9 +150,9 @@ struct RequestRoutes {
   /// The request of a notification, if it is kept.
   static func status(of id: UniqueID, _ relay: Relay) async -> RequestStatus? {
     guard relay.keepsRequests else { return nil }
-    var match = RequestMatch()
-    match.id = id
-    return await relay.requests(match, limit: 1).value.first.map { status(of: $0, relay) }
+    return await relay.requests(RequestMatch(id: id), limit: 1).value.first.map {
+      status(of: $0, relay)
+    }
   }
 
   static func status(of request: SentRequest, _ relay: Relay) -> RequestStatus {
@@ -163,7 +162,8 @@ struct RequestRoutes {
   private func status(of request: SentRequest) -> RequestStatus {
     var status = Self.status(of: request, relay)
     guard request.isWhole else { return status }
-    status.curl = CurlCommand(configuration, provider: address(for: request)).text(of: request)
+    status.curl = CurlCommand(configuration: configuration, provider: address(for: request)).text(
+      of: request)
     return status
   }
 
@@ -193,10 +193,6 @@ struct RequestRoutes {
 struct CurlCommand {
   let configuration: RelayConfiguration
   let provider: String
-
-  init(_ configuration: RelayConfiguration, provider: String) {
-    (self.configuration, self.provider) = (configuration, provider)
-  }
 
   /// Fields that curl makes itself.
   private static let left: Set<String> = [
@@ -306,23 +302,25 @@ extension PushWish {
   }
 }
 
-/// Lists of requests under way. Each takes megabytes until its reader has it, who may be slow.
-final class ListPlaces: Sendable {
-  static let limit = 8
+/// Counts what is under way, of which there may be only so many.
+final class Places: Sendable {
+  let limit: Int
   private let count = Mutex(0)
+
+  init(_ limit: Int) { self.limit = limit }
 
   /// A place in the count, for as long as this lives.
   final class Place: Sendable {
-    private let places: ListPlaces
+    private let places: Places
 
-    fileprivate init(_ places: ListPlaces) { self.places = places }
+    fileprivate init(_ places: Places) { self.places = places }
     deinit { places.count.withLock { $0 -= 1 } }
   }
 
   /// nil when there are too many.
   func reserve() -> Place? {
     let isFree = count.withLock { count in
-      guard count < Self.limit else { return false }
+      guard count < limit else { return false }
       count += 1
       return true
     }

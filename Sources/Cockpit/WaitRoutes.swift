@@ -15,7 +15,7 @@ import ServiceLifecycle
 struct WaitRoutes {
   let relay: Relay
   let epoch: Epoch
-  let waits = WaitCount()
+  let waits = Places(256)
 
   func add(to router: Router<AdminContext>) {
     router.post("/v1/wait") { request, _ in
@@ -41,18 +41,12 @@ struct WaitRoutes {
   private func answer(_ wish: WaitWish) async throws -> Response {
     if let match = wish.match { try check(match) }
     if wish.what == .refused, !relay.keepsRequests { throw RequestRoutes.notKept }
-    guard await waits.begin() else {
+    guard let place = waits.reserve() else {
       throw Refusal(
-        503, "TooManyWaits", "\(WaitCount.limit) waits are under way; try again when one is over")
+        503, "TooManyWaits", "\(waits.limit) waits are under way; try again when one is over")
     }
-    do {
-      let met = try await wait(wish)
-      await waits.end()
-      return try Response(json: met)
-    } catch {
-      await waits.end()
-      throw error
-    }
+    defer { withExtendedLifetime(place) {} }
+    return try Response(json: try await wait(wish))
   }
 
   /// Conditions that what is kept cannot tell.
@@ -92,8 +86,14 @@ struct WaitRoutes {
       if let met = met(finding, wish, since: start) { return met }
     }
     // No event tells of a refusal, as it never becomes a push, nor that time has passed.
-    let pulse = wish.what == .refused || limit != nil ? await pulse(feed, id) : nil
-    defer { pulse?.cancel() }
+    let needsClock = wish.what == .refused || limit != nil
+    let pulse = Task {
+      while needsClock {
+        try await Task.sleep(for: .milliseconds(100))
+        await feed.wake(id)
+      }
+    }
+    defer { pulse.cancel() }
     var isOver = false
     for await _ in signals {
       try goesOn(since: rewindCount)
@@ -127,15 +127,6 @@ struct WaitRoutes {
       throw Refusal(503, "ShuttingDown", "the relay ends; wait again when it is back")
     }
     try Task.checkCancellation()
-  }
-
-  private func pulse(_ feed: EventFeed, _ id: Int) async -> Task<Void, any Error> {
-    Task {
-      while true {
-        try await Task.sleep(for: .milliseconds(100))
-        await feed.wake(id)
-      }
-    }
   }
 
   /// Advances the clock event by event until the wait is met or the time is over. nil when a phone
@@ -277,8 +268,7 @@ struct WaitRoutes {
       if finding.lives.isEmpty { finding.nearest = requests.value.first }
       finding.isHopeless = wish.push != nil && finding.isKnown && finding.lives.isEmpty
       if finding.isHopeless {
-        var own = RequestMatch()
-        own.id = finding.uniqueID
+        let own = RequestMatch(id: finding.uniqueID)
         finding.isForgotten = await relay.requests(own, limit: 1).value.isEmpty
         if finding.isForgotten { finding.nearest = nil }
       }
@@ -484,17 +474,4 @@ extension RequestMatch {
       && status.map { $0 == Int(refused.rejection.status) } ?? true
       && reason.map { $0 == refused.rejection.reason } ?? true
   }
-}
-
-actor WaitCount {
-  static let limit = 256
-  private var count = 0
-
-  func begin() -> Bool {
-    guard count < Self.limit else { return false }
-    count += 1
-    return true
-  }
-
-  func end() { count -= 1 }
 }

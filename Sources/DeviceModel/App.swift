@@ -19,12 +19,6 @@ public enum AppState: String, CaseIterable, Hashable, Codable, Sendable {
     }
   }
 
-  var mayBeLaunched: Bool {
-    switch self {
-    case .notRunning, .foreground, .background, .suspended: true
-    case .forceQuit, .uninstalled: false
-    }
-  }
 }
 
 /// An installed app: its lasting state, and its process while there is one. `energy` is in

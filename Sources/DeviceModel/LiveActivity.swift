@@ -105,15 +105,8 @@ public struct ActivityPlan: Hashable, Codable, Sendable {
 
   /// Letters, digits, `_` and dots, as in names of Swift types; at most 64.
   package static func isType(_ name: String) -> Bool {
-    let isFine = name.utf8.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"):
-        true
-      default: false
-      }
-    }
-    return isFine && (1...64).contains(name.utf8.count)
+    (1...64).contains(name.utf8.count)
+      && name.utf8.allSatisfy { $0.isLetterOrDigit || "._".utf8.contains($0) }
   }
 }
 

@@ -250,17 +250,10 @@ extension Phone {
     guard !callbacks.contains(where: { $0.kind == .document(id) && $0.phase == .working }) else {
       return
     }
-    if let refusal = providerRefusal(app.number) {
+    if let refusal = runRefusal(app) {
       return emit(.app(app, .notRun(.document, refusal)))
     }
     startCallback(app.number, .document(id))
-  }
-
-  private func providerRefusal(_ index: Int) -> LaunchRefusal? {
-    if apps[index].state == .uninstalled { return .notInstalled }
-    if apps[index].state == .forceQuit { return .forceQuit }
-    if lock == .beforeFirstUnlock { return .beforeFirstUnlock }
-    return apps[index].callbackCount < limits.callbacksPerApp ? nil : .tooManyCallbacks
   }
 
   /// Uploads what was written here, or downloads what is missing. A user waits for downloads only.

@@ -40,8 +40,13 @@ extension Phone {
   /// Why an app cannot be run for what is its own, whatever modes it declares.
   func launchRefusal(_ app: AppID) -> LaunchRefusal? {
     guard let owner = self[app], owner.state != .uninstalled else { return .notInstalled }
-    guard owner.state.mayBeLaunched else { return .forceQuit }
+    guard owner.state != .forceQuit else { return .forceQuit }
     return owner.callbackCount < limits.callbacksPerApp ? nil : .tooManyCallbacks
+  }
+
+  /// The same for transfers and documents, which wait for the first unlock.
+  func runRefusal(_ app: AppID) -> LaunchRefusal? {
+    launchRefusal(app) ?? (lock == .beforeFirstUnlock ? .beforeFirstUnlock : nil)
   }
 
   /// As a rate, with the place in `handlerAllowances`.

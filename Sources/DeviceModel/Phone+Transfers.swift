@@ -170,16 +170,10 @@ extension Phone {
 
   // MARK: Waking the app
 
-  /// No declared mode is needed, but nothing runs after a force quit or before the first unlock.
-  private func mayWakeForTransfers(_ index: Int) -> Bool {
-    apps[index].state.mayBeLaunched && lock != .beforeFirstUnlock
-      && apps[index].callbackCount < limits.callbacksPerApp
-  }
-
   /// Tells an app about sessions that have ended, now or when it may run again.
   mutating func deliverEndedTransfers(_ index: Int) {
     guard !service.transfers.isEmpty else { return }
-    for session in service.endedSessions(of: AppID(index)) where mayWakeForTransfers(index) {
+    for session in service.endedSessions(of: AppID(index)) where runRefusal(AppID(index)) == nil {
       // An app that crashes while launching, or while it is told, is told next time.
       if startCallback(index, .transfers(session: session)) {
         guard let call = callbacks.last?.id else { continue }
@@ -195,7 +189,7 @@ extension Phone {
   private mutating func ask(_ transfer: Transfer) {
     let index = transfer.app.number
     let isAsked = callbacks.contains { $0.kind == .authentication(transfer.id) }
-    guard mayWakeForTransfers(index), !isAsked else { return }
+    guard runRefusal(transfer.app) == nil, !isAsked else { return }
     startCallback(index, .authentication(transfer.id))
   }
 

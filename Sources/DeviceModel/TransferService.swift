@@ -76,7 +76,7 @@ package struct TransferService: Codable, Equatable, Sendable {
   func endedSessions(of app: AppID) -> [String] {
     var sessions: [String] = []
     for transfer in transfers
-    where transfer.app == app && !transfer.isForDocumentOnly && transfer.isNews {
+    where transfer.app == app && !transfer.isForDocumentOnly && transfer.toldBy == nil {
       let name = transfer.request.session
       guard !sessions.contains(name) else { continue }
       let isOpen = transfers.contains {
@@ -91,7 +91,7 @@ package struct TransferService: Codable, Equatable, Sendable {
   mutating func tell(session: String, of app: AppID, by call: CallbackID) {
     for index in transfers.indices
     where transfers[index].app == app && transfers[index].request.session == session {
-      let isMeant = transfers[index].phase.hasEnded && transfers[index].isNews
+      let isMeant = transfers[index].phase.hasEnded && transfers[index].toldBy == nil
       if isMeant { transfers[index].toldBy = call }
     }
   }
@@ -137,8 +137,6 @@ package struct Transfer: Hashable, Codable, Sendable {
   /// Until then the server does not ask again, unless the user opens the app.
   var asksAgainAt: Instant?
 
-  /// No call has told its app of its end.
-  var isNews: Bool { toldBy == nil }
   var revision: Int?
 
   var nextStop: Int64 {

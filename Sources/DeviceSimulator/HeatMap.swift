@@ -1,4 +1,5 @@
 import DeviceModel
+import Primitives
 import RelayCore
 
 /// An app's uses, fetches and pushes per half hour and day: it shows how the phone learns when the
@@ -47,12 +48,6 @@ public struct HeatMap: Hashable, Sendable {
 
   private static func mark(_ count: Int, of most: Int) -> String {
     count == 0 ? marks[0] : marks[min(marks.count - 1, 1 + (count - 1) * 7 / max(1, most - 1))]
-  }
-}
-
-extension String {
-  func padded(to width: Int) -> String {
-    self + String(repeating: " ", count: max(0, width - count))
   }
 }
 

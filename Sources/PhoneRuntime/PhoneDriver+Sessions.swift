@@ -72,7 +72,7 @@ extension PhoneDriver {
     simulation.handle(.lost(reason: reason), of: session.phone, at: now)
     settle()
     if reason == CloseReason.superseded.name {
-      end(.failure(PhoneDriverError.superseded(phone: simulation.phones[session.phone])))
+      end(.failure(SupersededPhone(phone: simulation.phones[session.phone])))
       return false
     }
     guard comesBack else { return true }

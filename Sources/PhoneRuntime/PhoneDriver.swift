@@ -481,14 +481,11 @@ extension TransferReport {
   }
 }
 
-/// Why a run ended early.
-package enum PhoneDriverError: Error, Hashable, Sendable, CustomStringConvertible {
-  case superseded(phone: String)
+/// Why a run ended early: another one plays the phone.
+package struct SupersededPhone: Error, Hashable, CustomStringConvertible {
+  let phone: String
 
   package var description: String {
-    switch self {
-    case .superseded(let phone):
-      "\(phone): another connection of this device has taken over; give it another name"
-    }
+    "\(phone): another connection of this device has taken over; give it another name"
   }
 }

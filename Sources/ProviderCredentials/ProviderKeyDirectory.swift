@@ -1,14 +1,9 @@
 import FoundationEssentials
+import Glibc
 package import RelayCore
 package import RelayStore
 import SystemPackage
 import TLS
-
-#if canImport(Darwin)
-  import Darwin
-#else
-  import Glibc
-#endif
 
 /// The directory `keys/`: one file per key, and `keys.json` with their owners.
 ///

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Primitives
 import RelayCore
 package import TLS
 
@@ -48,17 +49,7 @@ package struct ProviderToken: Sendable {
 
   /// Returns whether `text` has the form of a key or team ID, which is also safe in a file name.
   package static func isIdentifier(_ text: String) -> Bool {
-    let bytes = text.utf8
-    return bytes.count == 10
-      && bytes.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "a")...UInt8(ascii: "z"):
-          true
-        default:
-          false
-        }
-      }
+    text.utf8.count == 10 && text.utf8.allSatisfy(\.isLetterOrDigit)
   }
 
   // MARK: Details

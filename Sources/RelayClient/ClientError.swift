@@ -1,3 +1,4 @@
+import Glibc
 import HTTP2
 import NIOCore
 import NIOPosix
@@ -73,14 +74,6 @@ extension ClientError: CustomStringConvertible {
     }
   }
 }
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
 
 enum ConnectErrorText {
   static func text(_ error: any Error) -> String {

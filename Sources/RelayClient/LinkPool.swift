@@ -41,7 +41,7 @@ package actor LinkPool {
   /// Callers that ask while it is being made share it.
   package func client(for phone: Int) async throws -> RelayClient {
     if let owner = owners[phone] {
-      if let client = try? await led(phone, to: owner) { return client }
+      if let client = await led(phone, to: owner) { return client }
       move(phone, to: nil)
     }
     return try await client(at: place(of: phone, nil))
@@ -65,7 +65,7 @@ package actor LinkPool {
     for _ in 0..<Self.leadsAtMost {
       guard let hello = try await stream.firstLine(),
         case .hello(_, _, _, _, _, let owner?)? = DownLine(hello.span), owner != owners[phone],
-        let client = try? await led(phone, to: owner)
+        let client = await led(phone, to: owner)
       else { break }
       do {
         let next = try await DeviceAPI(client).openStream(of: identity)
@@ -145,16 +145,11 @@ package actor LinkPool {
     }
   }
 
-  private struct Avoided: Error {}
-
-  private func led(_ phone: Int, to owner: String) async throws -> RelayClient {
-    guard !isAvoided(owner) else { throw Avoided() }
-    do {
-      return try await client(at: place(of: phone, owner))
-    } catch {
-      avoid(owner)
-      throw error
-    }
+  private func led(_ phone: Int, to owner: String) async -> RelayClient? {
+    guard !isAvoided(owner) else { return nil }
+    if let client = try? await client(at: place(of: phone, owner)) { return client }
+    avoid(owner)
+    return nil
   }
 
   /// Connections that are not wanted any more are let go of: they close when the last request on

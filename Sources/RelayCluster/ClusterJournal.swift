@@ -50,14 +50,7 @@ package final class ClusterJournal: DurableJournal {
   /// Validates a node's name, which is part of subjects.
   package static func isNodeName(_ name: String) -> Bool {
     (1...64).contains(name.utf8.count)
-      && name.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-          true
-        default: false
-        }
-      }
+      && name.utf8.allSatisfy { $0.isLetterOrDigit || "-_".utf8.contains($0) }
   }
 
   /// Changes that the node reports, for the log.

@@ -25,7 +25,7 @@ package struct ListingPart: Hashable, Sendable {
   package var end: Int64
 }
 
-extension ClusterQuestion: BinaryCodable {
+extension ClusterQuestion: Tagged {
   func write(to writer: inout ByteWriter) {
     switch self {
     case .feedback(let position, let limit): writer.put(tag: 1, position, limit)
@@ -37,17 +37,10 @@ extension ClusterQuestion: BinaryCodable {
     }
   }
 
-  init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .feedback(after: try reader.read(), limit: try reader.read())
-    case 2: self = .owned(try reader.read())
-    case 3: self = .relay(try reader.read())
-    case 4: self = .knows(try reader.read())
-    case 5: self = .place(try reader.read())
-    case 6: self = .broadcast(try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  static let cases: Cases<Self> = [
+    1: .of(Self.feedback), 2: .of(Self.owned), 3: .of(Self.relay), 4: .of(Self.knows),
+    5: .of(Self.place), 6: .of(Self.broadcast),
+  ]
 }
 
 extension ListingPart: Composite {

@@ -72,7 +72,8 @@ struct EngineStream: Sendable {
       let stripes = found.metadata?[stripesKey].flatMap({ Int($0) }),
       PartitionTable.counts.contains(partitions), Limits.stripes.contains(stripes)
     else { throw .engineRefuses(reason: "the stream \(name) was not made by a relay") }
-    let number = found.metadata?[formKey] ?? oldestForm
+    // The oldest streams do not say theirs.
+    let number = found.metadata?[formKey] ?? "2"
     let form = UInt8(number).flatMap { ClusterForm.form($0, first: StripeMessage.firstForm) }
     guard let form, form <= ClusterForm.newest else {
       throw .otherForm(of: "the stream \(name)", found: number, ClusterForm.readable)
@@ -95,8 +96,6 @@ struct EngineStream: Sendable {
   private static let partitionsKey = "pushrelay.partitions"
   private static let stripesKey = "pushrelay.stripes"
   private static let formKey = "pushrelay.form"
-  /// Of streams that do not say theirs.
-  private static let oldestForm = "2"
 
   /// The API level of nats-server 2.12 (NATS documentation, "JetStream API Levels").
   private static let oldestLevel = 2

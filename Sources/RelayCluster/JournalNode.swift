@@ -265,10 +265,9 @@ package struct JournalNode: Sendable {
           .snapshot(stripe: stripe, state, number: number, messageBytes: messageBytes))
       case .purge(let sequence): effects.append(.purge(stripe: stripe, below: sequence))
       case .rewritten: effects.append(.rewritten(stripe: stripe))
-      case .written(let records, let forgets):
+      case .written(let records):
         counts.commits += 1
         counts.recordsWritten += records
-        counts.recordsForgotten += forgets
       }
     }
   }

@@ -103,7 +103,7 @@ extension StripeMessage.Head: BinaryCodable {
   }
 }
 
-extension StripeMessage.Kind: BinaryCodable {
+extension StripeMessage.Kind: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .batch: writer.put(tag: 0)
@@ -111,16 +111,10 @@ extension StripeMessage.Kind: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 0: self = .batch
-    case 1: self = .snapshot(part: try reader.read(), of: try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [0: .just(.batch), 1: .of(Self.snapshot)]
 }
 
-extension JournalEntry: BinaryCodable {
+extension JournalEntry: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .record(let record): writer.put(tag: 1, record)
@@ -131,16 +125,10 @@ extension JournalEntry: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .record(try reader.read())
-    case 2: self = .forgotten(try reader.read())
-    case 6: self = .restored(try reader.read())
-    case 7: self = .listed(try reader.read())
-    case 8: self = .report(try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .of(Self.record), 2: .of(Self.forgotten), 6: .of(Self.restored), 7: .of(Self.listed),
+    8: .of(Self.report),
+  ]
 }
 
 extension FeedbackItem: Composite {

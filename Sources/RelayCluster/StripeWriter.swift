@@ -24,7 +24,7 @@ package struct StripeWriter: Sendable {
     case subject(SubjectWriter.Effect)
     case settled(Ticket, isPersisted: Bool)
     /// The engine has a message with so many of each.
-    case written(records: Int, forgets: Int)
+    case written(records: Int)
     /// Make a snapshot of this, for `write(_:of:)`; not on this queue, for it may take long.
     case snapshot(StripeState, number: UInt64, messageBytes: Int)
     /// A snapshot has replaced what is before this sequence.
@@ -318,8 +318,7 @@ package struct StripeWriter: Sendable {
     for ticket in flight.tickets { effects.append(.settled(ticket, isPersisted: true)) }
     if isFailing { disown(flight, at: now) }
     isFailing = false
-    let counts = flight.message.counts
-    effects.append(.written(records: counts.records, forgets: counts.forgets))
+    effects.append(.written(records: flight.message.recordCount))
     guard parts.isEmpty, isSnapshotDue else { return }
     making = stamp.number
     lossesAtSnapshot = subject.losses
@@ -420,16 +419,8 @@ extension JournalEntry {
 }
 
 extension StripeMessage {
-  fileprivate var counts: (records: Int, forgets: Int) {
-    guard head.kind == .batch else { return (0, 0) }
-    var counts = (records: 0, forgets: 0)
-    for entry in entries {
-      if case .forgotten(let sequences) = entry {
-        counts.forgets += sequences.count
-      } else {
-        counts.records += 1
-      }
-    }
-    return counts
+  fileprivate var recordCount: Int {
+    guard head.kind == .batch else { return 0 }
+    return entries.count { if case .forgotten = $0 { false } else { true } }
   }
 }

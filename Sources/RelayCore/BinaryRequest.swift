@@ -24,55 +24,43 @@ package enum BinaryFrameError: UInt8, CaseIterable, Error, Sendable {
   case tokenSize
   case payloadSize
 
-  package struct Row: Sendable {
-    package let status: BinaryStatus
-    package let rejection: Rejection
-    package let text: String
-  }
-
-  package var row: Row {
+  package var row: (status: BinaryStatus, rejection: Rejection, text: String) {
     switch self {
     case .unknownCommand:
-      Row(
-        status: .protocolError, rejection: .badRequestPayload,
-        text: "a frame begins with another command than 0, 1 or 2")
+      (.protocolError, .badRequestPayload, "a frame begins with another command than 0, 1 or 2")
     case .frameTooLong:
-      Row(
-        status: .protocolError, rejection: .payloadTooLarge,
-        text: "a frame says that it has more than \(Limits.binaryFrameBytes) bytes")
+      (
+        .protocolError, .payloadTooLarge,
+        "a frame says that it has more than \(Limits.binaryFrameBytes) bytes"
+      )
     case .itemCutOff:
-      Row(
-        status: .protocolError, rejection: .badRequestPayload,
-        text: "an item goes on behind the end of its frame")
+      (.protocolError, .badRequestPayload, "an item goes on behind the end of its frame")
     case .unknownItem:
-      Row(
-        status: .protocolError, rejection: .badRequestPayload,
-        text: "an item has another number than 1 to 5")
+      (.protocolError, .badRequestPayload, "an item has another number than 1 to 5")
     case .itemTwice:
-      Row(
-        status: .protocolError, rejection: .badRequestPayload,
-        text: "an item comes twice in one frame")
+      (.protocolError, .badRequestPayload, "an item comes twice in one frame")
     case .itemSize:
-      Row(
-        status: .protocolError, rejection: .badRequestPayload,
-        text: "identifier and expiration have four bytes, the priority has one")
+      (
+        .protocolError, .badRequestPayload,
+        "identifier and expiration have four bytes, the priority has one"
+      )
     case .badPriority:
-      Row(status: .protocolError, rejection: .badPriority, text: "the priority is neither 10 nor 5")
+      (.protocolError, .badPriority, "the priority is neither 10 nor 5")
     case .missingToken:
-      Row(
-        status: .missingDeviceToken, rejection: .missingDeviceToken,
-        text: "the frame has no device token")
+      (.missingDeviceToken, .missingDeviceToken, "the frame has no device token")
     case .missingPayload:
-      Row(status: .missingPayload, rejection: .payloadEmpty, text: "the frame has no payload")
+      (.missingPayload, .payloadEmpty, "the frame has no payload")
     case .tokenSize:
-      Row(
-        status: .invalidTokenSize, rejection: .badDeviceToken,
-        text: "the device token has not \(Limits.binaryTokenBytes) bytes")
+      (
+        .invalidTokenSize, .badDeviceToken,
+        "the device token has not \(Limits.binaryTokenBytes) bytes"
+      )
     case .payloadSize:
-      Row(
-        status: .invalidPayloadSize, rejection: .payloadTooLarge,
-        text: "the payload has more than \(Limits.binaryPayloadBytes) bytes, or "
-          + "\(Limits.simplePayloadBytes) in commands 0 and 1")
+      (
+        .invalidPayloadSize, .payloadTooLarge,
+        "the payload has more than \(Limits.binaryPayloadBytes) bytes, or "
+          + "\(Limits.simplePayloadBytes) in commands 0 and 1"
+      )
     }
   }
 }

@@ -39,15 +39,7 @@ package struct ChannelID: Hashable, Comparable, Sendable, CustomStringConvertibl
   }
 
   /// Its bytes in the place of a token: a broadcast is a notification to a channel.
-  package var token: DeviceToken {
-    let bytes = [high, low].flatMap { word in
-      (1...8).map { UInt8(truncatingIfNeeded: word >> UInt64(64 - 8 * $0)) }
-    }
-    guard let token = DeviceToken(bytes: bytes.span) else {
-      preconditionFailure("16 bytes are a token (Limits.deviceTokenBytes)")
-    }
-    return token
-  }
+  package var token: DeviceToken { DeviceToken(name: high, routingKey: low) }
 
   private func text(_ alphabet: [UInt8]) -> String {
     let characters = (0..<22).map { index in

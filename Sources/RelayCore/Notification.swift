@@ -1,12 +1,7 @@
 package import Primitives
 
 extension NotificationClass {
-  package var name: String {
-    switch self {
-    case .visible: "visible"
-    case .silent: "silent"
-    }
-  }
+  package var name: String { "\(self)" }
 }
 
 /// A notification accepted by the edge: parsed, classified, authorized. Immutable, and a class
@@ -165,16 +160,7 @@ package enum Via: UInt8, CaseIterable, Sendable {
   /// Again on the same connection, without a timely acknowledgement.
   case resend
 
-  package var name: String {
-    switch self {
-    case .direct: "direct"
-    case .piggyback: "piggyback"
-    case .connect: "connect"
-    case .refill: "refill"
-    case .hold: "hold"
-    case .resend: "resend"
-    }
-  }
+  package var name: String { "\(self)" }
 }
 
 /// The push or line that a stored push was sent along with.

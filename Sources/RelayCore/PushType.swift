@@ -12,22 +12,8 @@ package enum PushType: UInt8, CaseIterable, Sendable {
     self = found
   }
 
-  package var wireName: String {
-    switch self {
-    case .alert: "alert"
-    case .background: "background"
-    case .voip: "voip"
-    case .complication: "complication"
-    case .fileprovider: "fileprovider"
-    case .mdm: "mdm"
-    case .liveactivity: "liveactivity"
-    case .location: "location"
-    case .pushtotalk: "pushtotalk"
-    case .widgets: "widgets"
-    case .controls: "controls"
-    case .accessory: "accessory"
-    }
-  }
+  /// The case's own name.
+  package var wireName: String { "\(self)" }
 
   /// The topic's part after the bundle ID; empty also for `mdm`, whose topic is a certificate's.
   package var topicSuffix: String {

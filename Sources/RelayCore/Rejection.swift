@@ -46,97 +46,87 @@ package enum Rejection: UInt8, CaseIterable, Error, Sendable {
     case retryLater = "try again later"
   }
 
-  package struct Row: Sendable {
-    package let status: UInt16
-    /// The `reason` string on the wire.
-    package let reason: String
-    /// When it is sent.
-    package let text: String
-    package let advice: Advice
-
-    fileprivate init(_ status: UInt16, _ reason: String, _ text: String, _ advice: Advice) {
-      self.status = status
-      self.reason = reason
-      self.text = text
-      self.advice = advice
-    }
-  }
-
   package var status: UInt16 { row.status }
   package var reason: String { row.reason }
 
-  package var row: Row {
+  /// The status and the `reason` string on the wire, when they are sent, and what a provider does.
+  package var row: (status: UInt16, reason: String, text: String, advice: Advice) {
     switch self {
-    case .badCollapseID: Row(400, "BadCollapseId", "apns-collapse-id is longer than 64 bytes", .fix)
+    case .badCollapseID: (400, "BadCollapseId", "apns-collapse-id is longer than 64 bytes", .fix)
     case .badDeviceToken:
-      Row(400, "BadDeviceToken", "the device token is malformed or unknown here", .dropToken)
+      (400, "BadDeviceToken", "the device token is malformed or unknown here", .dropToken)
     case .badExpirationDate:
-      Row(400, "BadExpirationDate", "apns-expiration is not a whole number of seconds", .fix)
+      (400, "BadExpirationDate", "apns-expiration is not a whole number of seconds", .fix)
     case .badMessageID:
-      Row(400, "BadMessageId", "apns-id is not a UUID in the form 8-4-4-4-12", .fix)
+      (400, "BadMessageId", "apns-id is not a UUID in the form 8-4-4-4-12", .fix)
     case .badPriority:
-      Row(
+      (
         400, "BadPriority", "apns-priority is not 10, 5 or 1, or 10 of a silent push (strict)", .fix
       )
     case .badTopic:
-      Row(400, "BadTopic", "apns-topic is malformed or has the wrong suffix for its type", .fix)
+      (400, "BadTopic", "apns-topic is malformed or has the wrong suffix for its type", .fix)
     case .deviceTokenNotForTopic:
-      Row(400, "DeviceTokenNotForTopic", "the device token belongs to another topic", .fix)
+      (400, "DeviceTokenNotForTopic", "the device token belongs to another topic", .fix)
     case .duplicateHeaders:
-      Row(400, "DuplicateHeaders", "a header field of the provider API came twice", .fix)
+      (400, "DuplicateHeaders", "a header field of the provider API came twice", .fix)
     case .idleTimeout:
-      Row(400, "IdleTimeout", "the request was not completed in time", .newConnection)
+      (400, "IdleTimeout", "the request was not completed in time", .newConnection)
     case .invalidPushType:
-      Row(
+      (
         400, "InvalidPushType", "apns-push-type is not one of the known types, or none (strict)",
-        .fix)
+        .fix
+      )
     case .missingDeviceToken:
-      Row(400, "MissingDeviceToken", "the path ends before the device token", .fix)
+      (400, "MissingDeviceToken", "the path ends before the device token", .fix)
     case .missingTopic:
-      Row(400, "MissingTopic", "apns-topic is missing and cannot be inferred", .fix)
-    case .payloadEmpty: Row(400, "PayloadEmpty", "the request has no body", .fix)
+      (400, "MissingTopic", "apns-topic is missing and cannot be inferred", .fix)
+    case .payloadEmpty: (400, "PayloadEmpty", "the request has no body", .fix)
     case .topicDisallowed:
-      Row(400, "TopicDisallowed", "this sender may not push to this topic", .fix)
+      (400, "TopicDisallowed", "this sender may not push to this topic", .fix)
     case .badRequestPayload:
-      Row(400, "BadRequestPayload", "the body is not a JSON object (RFC 8259)", .fix)
+      (400, "BadRequestPayload", "the body is not a JSON object (RFC 8259)", .fix)
     case .badCertificate:
-      Row(403, "BadCertificate", "the client certificate is not trusted", .newConnection)
+      (403, "BadCertificate", "the client certificate is not trusted", .newConnection)
     case .badCertificateEnvironment:
-      Row(
+      (
         403, "BadCertificateEnvironment", "the client certificate is for the other environment",
-        .newConnection)
+        .newConnection
+      )
     case .expiredProviderToken:
-      Row(403, "ExpiredProviderToken", "iat is more than one hour away from now", .newToken)
-    case .forbidden: Row(403, "Forbidden", "the action is not allowed", .fix)
+      (403, "ExpiredProviderToken", "iat is more than one hour away from now", .newToken)
+    case .forbidden: (403, "Forbidden", "the action is not allowed", .fix)
     case .invalidProviderToken:
-      Row(
+      (
         403, "InvalidProviderToken",
-        "the provider token is malformed, its key unknown or its signature wrong", .fix)
+        "the provider token is malformed, its key unknown or its signature wrong", .fix
+      )
     case .missingProviderToken:
-      Row(403, "MissingProviderToken", "neither a client certificate nor a bearer token came", .fix)
+      (403, "MissingProviderToken", "neither a client certificate nor a bearer token came", .fix)
     case .unrelatedKeyIDInToken:
-      Row(
+      (
         403, "UnrelatedKeyIdInToken",
-        "the key is not related to the one this connection began with", .newConnection)
+        "the key is not related to the one this connection began with", .newConnection
+      )
     case .badEnvironmentKeyIDInToken:
-      Row(403, "BadEnvironmentKeyInToken", "the key is for the other environment", .fix)
-    case .badPath: Row(404, "BadPath", "the path is not /3/device/<token>", .fix)
-    case .methodNotAllowed: Row(405, "MethodNotAllowed", "the method is not POST", .fix)
-    case .expiredToken: Row(410, "ExpiredToken", "the device token has expired", .dropToken)
-    case .unregistered: Row(410, "Unregistered", "the app was removed from the device", .dropToken)
+      (403, "BadEnvironmentKeyInToken", "the key is for the other environment", .fix)
+    case .badPath: (404, "BadPath", "the path is not /3/device/<token>", .fix)
+    case .methodNotAllowed: (405, "MethodNotAllowed", "the method is not POST", .fix)
+    case .expiredToken: (410, "ExpiredToken", "the device token has expired", .dropToken)
+    case .unregistered: (410, "Unregistered", "the app was removed from the device", .dropToken)
     case .payloadTooLarge:
-      Row(413, "PayloadTooLarge", "the body is over 4096 bytes (5120 for voip)", .fix)
+      (413, "PayloadTooLarge", "the body is over 4096 bytes (5120 for voip)", .fix)
     case .tooManyProviderTokenUpdates:
-      Row(
+      (
         429, "TooManyProviderTokenUpdates",
-        "the provider token changed more than once in 20 minutes on this connection", .keepToken)
+        "the provider token changed more than once in 20 minutes on this connection", .keepToken
+      )
     case .tooManyRequests:
-      Row(429, "TooManyRequests", "too many requests for one device token", .retryLater)
+      (429, "TooManyRequests", "too many requests for one device token", .retryLater)
     case .serviceUnavailable:
-      Row(503, "ServiceUnavailable", "the relay cannot take it now", .retryLater)
-    case .shutdown: Row(503, "Shutdown", "the relay is shutting down", .newConnection)
+      (503, "ServiceUnavailable", "the relay cannot take it now", .retryLater)
+    case .shutdown: (503, "Shutdown", "the relay is shutting down", .newConnection)
     case .internalServerError:
-      Row(500, "InternalServerError", "the relay made a mistake", .retryLater)
+      (500, "InternalServerError", "the relay made a mistake", .retryLater)
     }
   }
 

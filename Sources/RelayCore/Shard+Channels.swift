@@ -97,7 +97,7 @@ extension Shard {
     }
     guard !isPending(apps[app].registration), !tokenChanges.contains(id, topic), hasRoomForPersist
     else { return refuse(.unavailable) }
-    guard subscriptionCount(of: app) < Limits.channelsPerSubscriber else {
+    guard subscriptionNumbers(of: app).count < Limits.channelsPerSubscriber else {
       return refuse(.tooManyChannels)
     }
     let number = add(app, channel, registration: nextSequence)
@@ -148,12 +148,10 @@ extension Shard {
   /// Records an app's subscriptions again, behind a record that may have ended them on disk.
   mutating func recordSubscriptions(of app: AppNumber, into effects: inout [Effect]) {
     let id = devices[apps[app].device].id
-    var number = apps[app].firstSubscription
-    while number.exists {
+    for number in subscriptionNumbers(of: app) {
       record(
         .subscribed(id, apps[app].topic, subscriptions[number].channel), key: id.routingKey,
         into: &effects)
-      number = subscriptions[number].next
     }
   }
 
@@ -173,12 +171,18 @@ extension Shard {
     var numbers: [SubscriptionNumber] = []
     var app = devices[device].firstApp
     while app.exists {
-      var number = apps[app].firstSubscription
-      while number.exists {
-        numbers.append(number)
-        number = subscriptions[number].next
-      }
+      numbers += subscriptionNumbers(of: app)
       app = apps[app].next
+    }
+    return numbers
+  }
+
+  private func subscriptionNumbers(of app: AppNumber) -> [SubscriptionNumber] {
+    var numbers: [SubscriptionNumber] = []
+    var number = apps[app].firstSubscription
+    while number.exists {
+      numbers.append(number)
+      number = subscriptions[number].next
     }
     return numbers
   }
@@ -253,22 +257,7 @@ extension Shard {
   }
 
   private func subscription(of app: AppNumber, _ channel: ChannelID) -> SubscriptionNumber? {
-    var number = apps[app].firstSubscription
-    while number.exists {
-      if subscriptions[number].channel == channel { return number }
-      number = subscriptions[number].next
-    }
-    return nil
-  }
-
-  private func subscriptionCount(of app: AppNumber) -> Int {
-    var count = 0
-    var number = apps[app].firstSubscription
-    while number.exists {
-      count += 1
-      number = subscriptions[number].next
-    }
-    return count
+    subscriptionNumbers(of: app).first { subscriptions[$0].channel == channel }
   }
 
   private mutating func add(

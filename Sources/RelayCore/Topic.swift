@@ -1,3 +1,5 @@
+import Primitives
+
 /// An `apns-topic`: a bundle identifier, with a suffix for some push types. Only characters of
 /// Apple's identifiers are accepted: letters, digits, hyphen, dot, and underscore, which some older
 /// clients use.
@@ -60,14 +62,8 @@ package struct Topic: Hashable, Sendable, CustomStringConvertible {
   }
 
   private static func isAllowed(_ character: UInt8) -> Bool {
-    switch character {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
-      UInt8(ascii: "_"):
-      true
-    default:
-      false
-    }
+    character.isLetterOrDigit || character == UInt8(ascii: ".") || character == UInt8(ascii: "-")
+      || character == UInt8(ascii: "_")
   }
 }
 

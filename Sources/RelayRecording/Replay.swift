@@ -3,16 +3,7 @@ package import RelayCore
 
 /// Replays a recording through shards and compares their effects with the recorded ones.
 package struct Replay: Sendable {
-  package struct Step: Sendable {
-    package var shard: UInt16
-    package var batch: UInt64
-    package var at: Instant
-    package var event: Event
-    package var effects: [Effect]
-  }
-
-  /// The first event of a shard with other effects than recorded.
-  package struct Difference: Hashable, Sendable, CustomStringConvertible {
+  package struct Step: Hashable, Sendable, CustomStringConvertible {
     package var shard: UInt16
     package var batch: UInt64
     package var at: Instant
@@ -45,7 +36,8 @@ package struct Replay: Sendable {
     package var chunks = 0
     package var first: Instant?
     package var last: Instant?
-    package var differences: [Difference] = []
+    /// The first event of each shard with other effects than recorded.
+    package var differences: [Step] = []
     package var ending: RecordingEnd?
     package var cutBytes = 0
     package var isStopped = false
@@ -194,7 +186,7 @@ package struct Replay: Sendable {
     guard !lane.isOff else { return }
     lane.isOff = true
     summary.differences.append(
-      Difference(shard: number, batch: lane.nextBatch, at: now, event: event, effects: effects))
+      Step(shard: number, batch: lane.nextBatch, at: now, event: event, effects: effects))
   }
 }
 

@@ -17,7 +17,7 @@ package struct RequestMatch: Sendable {
   /// Then or later.
   package var since: Instant?
 
-  package init() {}
+  package init(id: UniqueID? = nil) { self.id = id }
 
   package func matches(_ request: SentRequest) -> Bool {
     // A payload is read only if all else fits.

@@ -9,26 +9,27 @@ extension DeviceConnection {
   /// are connecting are told behind their `hello`.
   func sayGoodBye(on handler: ConnectionHandler) {
     for (stream, state) in streams.all {
-      if case .listening(let listener) = state { leave(stream, listener.device, on: handler) }
+      if case .listening(let listener) = state {
+        leave(stream, listener.device, .shutdown, on: handler)
+      }
     }
   }
 
-  /// Ends a phone's stream because the relay ends, and tells its shard.
-  func leave(_ stream: StreamID, _ device: DeviceID, on handler: ConnectionHandler) {
+  /// Ends a phone's stream, and tells its shard.
+  func leave(
+    _ stream: StreamID, _ device: DeviceID, _ reason: CloseReason, on handler: ConnectionHandler
+  ) {
     handler.runner.raise(
       .stream(handler.address(stream), .disconnected), for: device, at: handler.runner.now)
-    close(stream, .shutdown, on: handler)
+    close(stream, reason, on: handler)
   }
 
   /// Ends the streams of devices that have moved to another node. Devices not greeted yet were
   /// announced to their new node.
   func endMoved(_ hasMoved: (DeviceID) -> Bool, on handler: ConnectionHandler) {
-    let now = handler.runner.now
     for (stream, state) in streams.all {
       guard case .listening(let listener) = state, hasMoved(listener.device) else { continue }
-      handler.runner.raise(
-        .stream(handler.address(stream), .disconnected), for: listener.device, at: now)
-      close(stream, .moved, on: handler)
+      leave(stream, listener.device, .moved, on: handler)
     }
   }
 

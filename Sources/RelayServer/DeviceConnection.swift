@@ -262,21 +262,18 @@ extension DeviceConnection {
         handler.runner.raise(.stream(address, .reported(report)), for: device, at: now)
       }
     } catch {
-      unusable(stream, error, at: now, on: handler)
+      unusable(stream, error, on: handler)
     }
   }
 
   func unusable(
-    _ stream: StreamID, _ problem: UpLine.ParsingError, at now: Instant,
-    on handler: ConnectionHandler
+    _ stream: StreamID, _ problem: UpLine.ParsingError, on handler: ConnectionHandler
   ) {
     modifyListener(stream) { $0.unusableCount += 1 }
     guard let listener = listener(of: stream) else { return }
     send(.error(reason: problem.text), to: stream, on: handler)
     if listener.unusableCount >= Limits.unusableLines {
-      handler.runner.raise(
-        .stream(handler.address(stream), .disconnected), for: listener.device, at: now)
-      close(stream, .unusableLines, on: handler)
+      leave(stream, listener.device, .unusableLines, on: handler)
     }
   }
 
@@ -321,7 +318,7 @@ extension DeviceConnection {
       to: stream, on: handler)
     // It came while the relay began to end.
     guard !handler.runner.connections.isDraining else {
-      return leave(stream, listener.device, on: handler)
+      return leave(stream, listener.device, .shutdown, on: handler)
     }
     guard let barrier = listener.barrier else { return }
     handler.runner.barrier(

@@ -355,7 +355,7 @@ extension FaultHit: Composite {
   }
 }
 
-extension FeedItem: BinaryCodable {
+extension FeedItem: Tagged {
   package func write(to writer: inout ByteWriter) {
     switch self {
     case .life(let event): writer.put(tag: 1, event)
@@ -367,15 +367,8 @@ extension FeedItem: BinaryCodable {
     }
   }
 
-  package init(from reader: inout ByteReader) throws(CodecError) {
-    switch try reader.byte() {
-    case 1: self = .life(try reader.read())
-    case 2: self = .device(try reader.read())
-    case 3: self = .fault(try reader.read())
-    case 4: self = .policy(try reader.read(), at: try reader.read())
-    case 5: self = .rewound(at: try reader.read())
-    case 6: self = .gap(dropped: try reader.read(), at: try reader.read())
-    default: throw reader.invalid(Self.self)
-    }
-  }
+  package static let cases: Cases<Self> = [
+    1: .of(Self.life), 2: .of(Self.device), 3: .of(Self.fault), 4: .of(Self.policy),
+    5: .of(Self.rewound), 6: .of(Self.gap),
+  ]
 }

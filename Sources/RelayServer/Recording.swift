@@ -203,17 +203,10 @@ package final class Recording: Sendable {
     }
   }
 
-  /// Removes a segment's descriptor, so that it is closed once: its number may be another file's
-  /// later.
-  private func removeDescriptor(_ segment: Int) -> FileDescriptor? {
-    state.withLock { state in
-      defer { state.segments[segment] = nil }
-      return state.segments[segment]?.descriptor
-    }
-  }
-
   private func close(_ segment: Int, _ ending: RecordingEnd?) {
-    guard let descriptor = removeDescriptor(segment) else { return }
+    // Taken out, so that it is closed once: its number may be another file's later.
+    let removed = state.withLock { $0.segments.removeValue(forKey: segment) }
+    guard let descriptor = removed?.descriptor else { return }
     if let ending { _ = try? descriptor.writeAll(ending.frame) }
     try? descriptor.close()
   }

@@ -135,23 +135,11 @@ final class ServerContexts: Sendable {
     return certificate.map { Instant(milliseconds: $0.notAfterMilliseconds) }
   }
 
-  /// Replaces the server's certificate and keeps the trusted authorities.
-  func replace(_ files: IdentityFiles) throws(TLSError) {
-    try change { known in
-      known.certificates = files.certificates
-      known.privateKey = files.privateKey
-    }
-  }
-
-  func replaceTicketKeys(_ keys: [TLSTicketKey]) throws(TLSError) {
-    try change { $0.ticketKeys = keys }
-  }
-
   func trust(_ authorities: String) throws(TLSError) {
     try change { $0.clientAuthorities = Array(authorities.utf8) }
   }
 
-  private func change(_ make: (inout IdentityFiles) -> Void) throws(TLSError) {
+  func change(_ make: (inout IdentityFiles) -> Void) throws(TLSError) {
     try state.withLock { state throws(TLSError) in
       guard var files = state?.files else { return }
       make(&files)
@@ -195,7 +183,7 @@ extension Relay {
       if files.ticketKeys.isEmpty, before?.ticketKeys.isEmpty == false {
         logger.warning("tickets.keys cannot be used any more: the keys in force stay")
       } else if files.ticketKeys != before?.ticketKeys {
-        try? contexts.replaceTicketKeys(files.ticketKeys)
+        try? contexts.change { $0.ticketKeys = files.ticketKeys }
       }
       if let authorities = files.clientAuthorities, authorities != before?.clientAuthorities,
         await !trust(String(decoding: authorities, as: UTF8.self))
@@ -218,7 +206,9 @@ extension Relay {
 
   private func replace(_ files: IdentityFiles) {
     do throws(TLSError) {
-      try contexts.replace(files)
+      try contexts.change {
+        ($0.certificates, $0.privateKey) = (files.certificates, files.privateKey)
+      }
       logger.notice("new connections get the new certificate")
       warnOfEnd()
     } catch {

@@ -69,8 +69,6 @@ package final class Journal: DurableJournal {
     package var commits = 0
     /// Forgotten before they were written.
     package var recordsSkipped = 0
-    /// Forgotten after they were written.
-    package var recordsForgotten = 0
     package var failedBatches = 0
     package var recordsFailed = 0
     /// Times the file was rewritten to shrink it.

@@ -1,13 +1,8 @@
 import FoundationEssentials
+import Glibc
 import Primitives
 import Synchronization
 import SystemPackage
-
-#if canImport(Darwin)
-  import Darwin
-#else
-  import Glibc
-#endif
 
 /// A lock on a file, which names its holder. The kernel releases it when the process ends.
 package final class FileLock: Sendable {

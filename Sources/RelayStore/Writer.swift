@@ -219,7 +219,6 @@ struct Writer: Sendable {
     let took = DispatchTime.now().uptimeNanoseconds &- startedAt
     results.statistics.commitMicroseconds.add(Int64(clamping: took / 1000))
     results.statistics.recordsWritten += batch.notifications.count + batch.others.count
-    results.statistics.recordsForgotten += batch.forgets.count
     for end in batch.ends {
       results.outcomes.append(.persisted(shard: end.shard, through: end.last))
     }

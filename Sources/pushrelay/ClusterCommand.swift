@@ -1,5 +1,6 @@
 import ArgumentParser
 import NIOHTTP1
+import Primitives
 import RelayServer
 import RelaySetup
 
@@ -118,7 +119,7 @@ struct ClusterCommand: AsyncParsableCommand {
         count == 0 ? nil : "  \(count) records wait, since \(node.waitingSeconds ?? 0) s"
       }
       Console.say(
-        "\(node.name.padding(to: width))  \(node.state.padding(to: 8))  "
+        "\(node.name.padded(to: width))  \(node.state.padded(to: 8))  "
           + "stripes \(stripes.isEmpty ? "none" : stripes)  "
           + "(\(node.partitions) of \(status.partitions) partitions)  "
           + "provider \(node.provider)  device \(node.device)"
@@ -132,11 +133,5 @@ struct ClusterCommand: AsyncParsableCommand {
       let what = stripe.state == "moving" ? "is on its way" : "has no node: its pushes get 503"
       Console.say("stripe \(stripe.stripe) \(what)")
     }
-  }
-}
-
-extension String {
-  fileprivate func padding(to width: Int) -> String {
-    self + String(repeating: " ", count: max(0, width - count))
   }
 }

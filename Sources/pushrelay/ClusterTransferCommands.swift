@@ -164,7 +164,7 @@ extension ClusterCommand {
 }
 
 /// Writes progress to standard error, once a second.
-private final class ProgressNotes {
+final class ProgressNotes {
   private var lastShown = ContinuousClock.now
 
   func report(_ text: String) {

@@ -23,18 +23,17 @@ struct DeviceAccount: Sendable {
   func register(
     _ api: DeviceAPI, isFirst: Bool, without gone: Set<String> = []
   ) async throws -> DeviceIdentity {
-    if let file = try DeviceFile.load(name, state: state) {
+    let known = try DeviceFile.load(name, state: state)
+    if let known {
       do {
-        return try await registerApps(api, file, isFirst: isFirst, without: gone)
+        return try await registerApps(api, known, isFirst: isFirst, without: gone)
       } catch ClientError.refused(let refusal) where refusal.reason == "UnknownDevice" {
         Console.log(
           "\(name): this relay does not know the device (its store was memory?); enrolling anew")
-        var fresh = DeviceFile(try await api.enroll(enrolmentKey: enrolmentKey, name: name))
-        fresh.apps = file.apps
-        return try await registerApps(api, fresh, isFirst: true, without: gone)
       }
     }
-    let fresh = DeviceFile(try await api.enroll(enrolmentKey: enrolmentKey, name: name))
+    var fresh = DeviceFile(try await api.enroll(enrolmentKey: enrolmentKey, name: name))
+    fresh.apps = known?.apps ?? [:]
     return try await registerApps(api, fresh, isFirst: true, without: gone)
   }
 

@@ -47,8 +47,8 @@ struct DeviceFile: Codable, Equatable {
     if let file = try load(name, state: state) { return file }
     let path = "/v1/devices/\(Query.escaped(name))"
     guard !name.isEmpty, DeviceToken(hexadecimal: name) == nil,
-      let bytes = try? await ControlClient(state: state).call(.GET, path),
-      let known = try? JSONDecoder().decode(DeviceStatus.self, from: Data(bytes))
+      let known = try? await ControlClient(state: state).ask(
+        DeviceStatus.self, .GET, path, printing: false)
     else { return nil }
     var file = DeviceFile(DeviceIdentity(device: known.device, secret: ""))
     file.apps = Dictionary(uniqueKeysWithValues: known.apps.map { ($0.topic, $0.token) })

@@ -1,15 +1,8 @@
 import ArgumentParser
 import DeviceSimulator
 import FoundationEssentials
+import Glibc
 import SystemPackage
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
 
 enum Terminal {
   static func shows(_ file: FileDescriptor) -> Bool { isatty(file.rawValue) == 1 }

@@ -175,15 +175,9 @@ struct Query {
   /// Escapes all but unreserved characters (RFC 3986 section 2.3).
   static func escaped(_ text: String) -> String {
     text.utf8.map { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
-        UInt8(ascii: "_"), UInt8(ascii: "~"):
-        return String(UnicodeScalar(byte))
-      default:
-        let digits = String(byte, radix: 16, uppercase: true)
-        return "%" + (digits.count == 1 ? "0" : "") + digits
-      }
+      if byte.isLetterOrDigit || "-._~".utf8.contains(byte) { return String(UnicodeScalar(byte)) }
+      let digits = String(byte, radix: 16, uppercase: true)
+      return "%" + (digits.count == 1 ? "0" : "") + digits
     }.joined()
   }
 }

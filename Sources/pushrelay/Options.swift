@@ -1,6 +1,6 @@
 import ArgumentParser
-import DequeModule
 import NIOPosix
+import PhoneRuntime
 import Primitives
 import ProviderCredentials
 import RelayClient
@@ -125,17 +125,17 @@ struct ConnectionOptions: ParsableArguments {
       : .tls(
         try await shared.context(trusting: try trust(), identity),
         serverName: insecure ? nil : address.host)
-    await shared.begin()
+    await shared.places.enter()
     do {
       // Who waited may not be wanted any more.
       try Task.checkCancellation()
       let client = try await RelayClient.connect(
         host: address.host, port: address.port, security: security, options: options,
         on: MultiThreadedEventLoopGroup.singleton)
-      await shared.finish()
+      await shared.places.leave()
       return client
     } catch {
-      await shared.finish()
+      await shared.places.leave()
       throw error
     }
   }
@@ -163,19 +163,8 @@ extension Topic {
 /// how many are made at once: the handshakes of thousands would time out together.
 actor SharedTLS {
   private var known: (trust: TLSTrust, context: TLSContext)?
-  private var free = 256
-  private var waiting = Deque<CheckedContinuation<Void, Never>>()
-
-  /// Waits until a connection may be made; `finish` lets the next one begin.
-  func begin() async {
-    guard free == 0 else { return free -= 1 }
-    await withCheckedContinuation { waiting.append($0) }
-  }
-
-  func finish() {
-    guard let next = waiting.popFirst() else { return free += 1 }
-    next.resume()
-  }
+  /// Of the connections that are being made.
+  let places = AsyncSemaphore(256)
 
   /// Another one when the file of authorities has changed.
   func context(trusting trust: TLSTrust, _ identity: TLSIdentity?) throws(TLSError) -> TLSContext {

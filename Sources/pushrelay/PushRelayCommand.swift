@@ -1,16 +1,11 @@
 import ArgumentParser
+import Glibc
 import Primitives
 import RelayCluster
 import RelayCore
 import RelayRecording
 import RelayStore
 import Synchronization
-
-#if canImport(Darwin)
-  import Darwin
-#else
-  import Glibc
-#endif
 
 @main
 struct PushRelayCommand: AsyncParsableCommand {

@@ -1,5 +1,6 @@
 import Cockpit
 import FoundationEssentials
+import Glibc
 import Logging
 import Primitives
 import ProviderCredentials
@@ -7,14 +8,6 @@ import RelayCore
 import RelayServer
 import RelaySetup
 import Synchronization
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
 
 /// `ready.json` in the state directory, there while a relay runs: where this machine reaches it.
 /// Secrets are named by their files.

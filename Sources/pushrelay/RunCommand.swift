@@ -1,6 +1,7 @@
 import ArgumentParser
 import Configuration
 import FoundationEssentials
+import Glibc
 import Logging
 import ProviderCredentials
 import RelayServer
@@ -10,12 +11,6 @@ import Subprocess
 import Synchronization
 import SystemPackage
 import UnixSignals
-
-#if canImport(Darwin)
-  import Darwin
-#else
-  import Glibc
-#endif
 
 struct RunCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

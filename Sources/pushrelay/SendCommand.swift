@@ -162,10 +162,8 @@ struct SendCommand: AsyncParsableCommand {
   /// directory cannot be asked.
   private func now() async -> Instant {
     let relay = ControlClient(state: connection.files.state)
-    guard let answer = try? await relay.call(.GET, "/v1/clock"),
-      let clock = try? JSONDecoder().decode(ClockStatus.self, from: Data(answer))
-    else { return WallClock.now }
-    return Instant(milliseconds: clock.now)
+    let clock = try? await relay.ask(ClockStatus.self, .GET, "/v1/clock", printing: false)
+    return clock.map { Instant(milliseconds: $0.now) } ?? WallClock.now
   }
 
   private func identity() throws -> TLSIdentity? {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Cockpit
 import Configuration
+import Glibc
 import Logging
 import Primitives
 import RelayCore
@@ -8,12 +9,6 @@ import RelayServer
 import RelaySetup
 import ServiceLifecycle
 import UnixSignals
-
-#if canImport(Darwin)
-  import Darwin
-#else
-  import Glibc
-#endif
 
 struct ServeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -80,11 +80,9 @@ struct StoreCommand: AsyncParsableCommand {
     @OptionGroup var files: StateOptions
 
     func run() async throws {
-      var lastShown = ContinuousClock.now
+      let notes = ProgressNotes()
       try StoreInspection.backup(from: files.journal, to: file) { done, total in
-        guard ContinuousClock.now - lastShown > .seconds(1) else { return }
-        lastShown = ContinuousClock.now
-        Console.log("\(done) of \(total) bytes")
+        notes.report("\(done) of \(total) bytes")
       }
       if json { return try Console.say(object: ["file": file, "journal": files.journal]) }
       Console.say("\(file) is a complete copy of \(files.journal)")

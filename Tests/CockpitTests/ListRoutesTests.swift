@@ -19,9 +19,9 @@ import Testing
     return (answer.json[name] as? [[String: Any]] ?? [], answer.json["hasMore"] as? Bool)
   }
 
-  @Test func fewListsOfRequestsAreUnderWay() {
-    let places = ListPlaces()
-    var taken = (0..<ListPlaces.limit).map { _ in places.reserve() }
+  @Test func onlySoManyAreUnderWay() {
+    let places = Places(8)
+    var taken = (0..<places.limit).map { _ in places.reserve() }
     #expect(!taken.contains { $0 == nil } && places.reserve() == nil)
     taken.removeLast()
     let next = places.reserve()
@@ -102,7 +102,8 @@ import Testing
     let request = SentRequest(
       at: Instant(milliseconds: 1), UniqueID(high: 0, low: 1), head, ordinal: 1,
       .unusable(body: Array(body.utf8)), bodyBytes: body.utf8.count)
-    let command = CurlCommand(RelayConfiguration(), provider: "localhost:9").text(of: request)
+    let command = CurlCommand(configuration: RelayConfiguration(), provider: "localhost:9").text(
+      of: request)
     #expect(command.contains("--request") == (option != nil) && command.contains(option ?? "curl"))
     #expect(command.contains("--data-raw") == hasBody, "\(command)")
     #expect(command.contains("--header 'x-odd: 1'") && command.contains("--header 'x-none;'"))
@@ -165,13 +166,5 @@ import Testing
       let often = try await wait(#""what":"delivered","count":9"#, within: "0s")
       #expect(often.contains("4 of 9 times"), "\(often)")
     }
-  }
-
-  @Test func onlySoManyWaitsAreUnderWay() async {
-    let waits = WaitCount()
-    for _ in 0..<WaitCount.limit { #expect(await waits.begin()) }
-    #expect(await !waits.begin())
-    await waits.end()
-    #expect(await waits.begin())
   }
 }

@@ -73,7 +73,8 @@ import Testing
       at: .init(milliseconds: 1), UniqueID(high: 0, low: 1),
       RequestHead(Array(":method: POST\n:path: /3/device/00\n".utf8), source), ordinal: 1,
       .unusable(body: Array(body.utf8)), bodyBytes: body.utf8.count)
-    let command = CurlCommand(RelayConfiguration(), provider: "localhost:9").text(of: request)
+    let command = CurlCommand(configuration: RelayConfiguration(), provider: "localhost:9").text(
+      of: request)
     #expect(command.contains(words) && !command.contains("$'"), "\(command)")
   }
 
@@ -89,7 +90,8 @@ import Testing
       at: .init(milliseconds: 1), UniqueID(high: 0, low: 1),
       RequestHead(Array(":method: POST\n:path: /3/device/00\n".utf8), source), ordinal: 1,
       .unusable(body: []), bodyBytes: 0)
-    let command = CurlCommand(configuration, provider: "localhost:9").text(of: request)
+    let command = CurlCommand(configuration: configuration, provider: "localhost:9").text(
+      of: request)
     #expect(command.hasPrefix("curl --globoff --path-as-is \(words) --data-raw"), "\(command)")
     #expect(command.hasSuffix("'\(isPlain ? "http" : "https")://localhost:9/3/device/00'"))
   }
@@ -104,7 +106,8 @@ import Testing
       at: .init(milliseconds: 1), UniqueID(high: 0, low: 1),
       RequestHead(Array(":method: POST\n:path: @127.0.0.1:7/x\n".utf8), source), ordinal: 1,
       .unusable(body: []), bodyBytes: 0)
-    let command = CurlCommand(configuration, provider: "localhost:9").text(of: request)
+    let command = CurlCommand(configuration: configuration, provider: "localhost:9").text(
+      of: request)
     #expect(command.hasSuffix(" --request-target '@127.0.0.1:7/x' 'http://localhost:9/'"))
   }
 }

@@ -376,7 +376,7 @@ import Testing
       let story = Story()
       let first = try driver(1, as: identities, addresses.device, story)
       let second = try driver(1, as: identities, addresses.device, Story())
-      await #expect(throws: PhoneDriverError.superseded(phone: "phone0")) {
+      await #expect(throws: SupersededPhone(phone: "phone0")) {
         try await withThrowingTaskGroup(of: Void.self) { group in
           group.addTask { try await first.run() }
           try await story.wait(for: " connected")

@@ -22,7 +22,7 @@ private let nio: Set<String> = [
 ]
 /// Without all of Foundation, which would double the executable (docs/RELEASING.md).
 private let toolchain: Set<String> = [
-  "FoundationEssentials", "Synchronization", "Dispatch", "Glibc", "Musl", "Darwin",
+  "FoundationEssentials", "Synchronization", "Dispatch", "Glibc",
 ]
 private let observability: Set<String> = ["Logging", "Metrics"]
 private let lifecycle: Set<String> = ["ServiceLifecycle", "UnixSignals"]
@@ -81,7 +81,7 @@ let importRules: [ImportRule] = [
     others: toolchain.union(["NIOCore", "Foundation"])),
   // Layer 1: keys, certificates, settings; nothing of loops and connections.
   ImportRule(
-    target: "ProviderCredentials", own: ["RelayCore", "RelayStore", "TLS"],
+    target: "ProviderCredentials", own: ["Primitives", "RelayCore", "RelayStore", "TLS"],
     others: toolchain.union(["SystemPackage"])),
   ImportRule(
     target: "RelaySetup",

@@ -1,13 +1,7 @@
 import FoundationEssentials
+import Glibc
+import Primitives
 import SystemPackage
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
 
 /// File access for the phone's storage: whole files, private to their owner.
 enum PhoneFiles {
@@ -100,12 +94,6 @@ enum ArchiveName {
   }
 
   static func isPlain(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
-      UInt8(ascii: "_"):
-      true
-    default: false
-    }
+    byte.isLetterOrDigit || ".-_".utf8.contains(byte)
   }
 }

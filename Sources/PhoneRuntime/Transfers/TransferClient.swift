@@ -1,3 +1,4 @@
+import DequeModule
 import DeviceModel
 import FoundationEssentials
 import NIOCore
@@ -28,14 +29,15 @@ package final class TransferClient: Sendable {
     var trust = TLSTrust.system
     if let path = options.trustRoots {
       guard let pem = FileManager.default.contents(atPath: path) else {
-        throw .trustRoots(path, "it cannot be read")
+        throw TransferClientError(path: path, reason: "it cannot be read")
       }
       trust = .systemAnd(pem: Array(pem))
     }
     do {
       tls = try TLSContext.client(trust: trust, identity: nil, applicationProtocols: ["http/1.1"])
     } catch {
-      throw .trustRoots(options.trustRoots ?? "the system's list", "\(error)")
+      throw TransferClientError(
+        path: options.trustRoots ?? "the system's list", reason: "\(error)")
     }
   }
 
@@ -284,27 +286,25 @@ extension TransferClient {
   }
 }
 
-/// Why a client cannot be created.
-package enum TransferClientError: Error, Hashable, CustomStringConvertible {
-  case trustRoots(String, String)
+/// Why a client cannot be created: its trust roots.
+package struct TransferClientError: Error, Hashable, CustomStringConvertible {
+  let path: String
+  let reason: String
 
   package var description: String {
-    switch self {
-    case .trustRoots(let path, let why):
-      "\(path) cannot be used: it must hold certificates in PEM that this user may read (\(why))"
-    }
+    "\(path) cannot be used: it must hold certificates in PEM that this user may read (\(reason))"
   }
 }
 
 /// A counting semaphore; waiters are served in order.
-actor AsyncSemaphore {
+package actor AsyncSemaphore {
   private var free: Int
-  private(set) var waiting: [CheckedContinuation<Void, Never>] = []
+  private(set) var waiting = Deque<CheckedContinuation<Void, Never>>()
 
-  init(_ count: Int) { free = max(1, count) }
+  package init(_ count: Int) { free = max(1, count) }
 
   /// Waits for a place, to be returned by `leave`. A cancelled task waits for its turn, too.
-  func enter() async {
+  package func enter() async {
     guard free == 0 else {
       free -= 1
       return
@@ -312,7 +312,7 @@ actor AsyncSemaphore {
     await withCheckedContinuation { waiting.append($0) }
   }
 
-  func leave() {
+  package func leave() {
     if waiting.isEmpty { free += 1 } else { waiting.removeFirst().resume() }
   }
 }

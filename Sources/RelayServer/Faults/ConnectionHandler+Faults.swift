@@ -1,15 +1,10 @@
+import Glibc
 import HTTP2
 import NIOCore
 import NIOPosix
 import Primitives
 import RelayFaults
 import Transport
-
-#if canImport(Darwin)
-  import Darwin
-#else
-  import Glibc
-#endif
 
 /// A connection on which nothing passes.
 struct Muting {
