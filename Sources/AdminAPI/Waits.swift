@@ -140,7 +140,8 @@ package struct HeldPush {
   /// All that opens a ride (docs/PROTOCOL.md, "Rides"), before `until`.
   private func carriers(_ until: Instant?) -> String {
     var carriers = ["the next push that shows something"]
-    if report.apps.count > 1, report.allowance?.remaining != 0 {
+    let phoneBudget = report.allowance.map { $0.remaining > 0 ? now : $0.next ?? .never } ?? now
+    if report.apps.count > 1, phoneBudget < until ?? .never {
       carriers.append("another app's silent push on its own budget")
     }
     if report.rides.remaining > 0 { carriers += ["a new connection", "a change of its state"] }

@@ -34,7 +34,7 @@ extension Refusal {
   static func device(_ text: String?, _ field: String = "device") throws(Refusal) -> DeviceID? {
     guard let text else { return nil }
     if let device = try NamedDevices.device(text) { return device }
-    return try read(text, field, "is the id of a device, a UUID, or a phone's name") { _ in nil }
+    throw .body("no phone is called \(text), nor is that a device's id, a UUID", field: field)
   }
 
   static func token(_ text: String?, _ field: String = "token") throws(Refusal) -> DeviceToken? {

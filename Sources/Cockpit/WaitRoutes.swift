@@ -152,10 +152,11 @@ struct WaitRoutes {
         if let met = met(finding, wish, since: start) { return met }
         if finding.isDecided(for: wish) { return try await over(wish, since: start) }
         guard ContinuousClock.now < deadline else {
-          guard wish.never else { return try await over(wish, since: start) }
-          throw Refusal.conflict(
-            "NotYet",
-            "the clock has come only to \(clock.now.iso8601) in timeout, which may be up to 10m")
+          let note =
+            "the clock has come only to \(clock.now.iso8601) of \(end.iso8601) in the timeout of "
+            + "\(wish.timeout.text), which may be up to 10m"
+          guard wish.never else { return try await over(wish, since: start, note) }
+          throw Refusal.conflict("NotYet", note)
         }
         guard let next = await clock.next(), next.at <= end, clock.now < end else {
           if clock.now < end { try await reach(end, by: clock) }
@@ -370,7 +371,9 @@ struct WaitRoutes {
   }
 
   /// The answer when the time is over or the wait is hopeless.
-  private func over(_ wish: WaitWish, since start: Instant) async throws -> WaitAnswer {
+  private func over(
+    _ wish: WaitWish, since start: Instant, _ note: String? = nil
+  ) async throws -> WaitAnswer {
     let finding = try await look(wish, isWide: true)
     if let met = met(finding, wish, since: start) { return met }
     if let away = finding.away { throw away }
@@ -400,6 +403,7 @@ struct WaitRoutes {
         "no push is as wanted; the nearest is \(request.uniqueID), sent at "
         + "\(request.at.iso8601): \(difference)"
     }
+    if let note { refusal.message = "\(note); \(refusal.message)" }
     if !finding.missing.nodes.isEmpty { refusal.missingNodes = finding.missing.nodes }
     throw refusal
   }

@@ -211,6 +211,10 @@ extension Expectation.Match {
   }
 }
 
+private func howOften(_ count: some BinaryInteger) -> String {
+  count == 1 ? "once" : "\(count) times"
+}
+
 extension Expectation.Rule {
   fileprivate var words: String {
     switch self {
@@ -220,9 +224,9 @@ extension Expectation.Rule {
         + (count == 1...Int64.max
           ? ""
           : count.upperBound == .max
-            ? ", at least \(count.lowerBound) times"
+            ? ", at least \(howOften(count.lowerBound))"
             : count.lowerBound == count.upperBound
-              ? ", \(count.lowerBound) times"
+              ? ", \(howOften(count.lowerBound))"
               : ", \(count.lowerBound) to \(count.upperBound) times")
     case .order(let matches): matches.map(\.words).joined(separator: ", then ")
     case .fetchedBeforeUse(let within, let percent, let window):
@@ -329,7 +333,7 @@ extension Simulation {
   private func found(
     _ inside: [Int], _ all: [Int], _ match: Expectation.Match, _ count: ClosedRange<Int64>
   ) -> String {
-    let (isPassed, times) = (count.contains(Int64(inside.count)), Self.times(inside.count))
+    let (isPassed, times) = (count.contains(Int64(inside.count)), howOften(inside.count))
     if let first = inside.first {
       guard isPassed else { return "\(times): \(list(inside))" }
       return describe(first) + (inside.count > 1 ? ", \(times)" : "")
@@ -339,8 +343,6 @@ extension Simulation {
     }
     return "it did not happen" + others(than: match, isPassed: isPassed)
   }
-
-  private static func times(_ count: Int) -> String { count == 1 ? "once" : "\(count) times" }
 
   /// Events the author may have meant: the same except for `why`, or else of the same kind.
   private func others(than match: Expectation.Match, isPassed: Bool) -> String {

@@ -8,6 +8,8 @@ import RelayCore
 extension PhoneDriver {
   /// The phone's relay identity, before a stream. What came or ended while it had none is told now.
   func identity(of phone: Int, _ api: DeviceAPI) async throws -> DeviceIdentity {
+    // It would be enrolled twice.
+    await phones[phone].orders.introduction?.value
     let identity = try await configuration.identify(phone, uninstalled(on: phone), api)
     let apps = simulation.model(of: phone).apps
     guard apps.contains(where: { $0.definition.activities != nil }) else { return identity }

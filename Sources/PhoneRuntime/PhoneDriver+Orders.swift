@@ -1,4 +1,5 @@
 import DeviceLink
+import DeviceModel
 import DeviceSimulator
 import FoundationEssentials
 import Primitives
@@ -7,8 +8,10 @@ import RelayCore
 
 /// A phone's orders that come over the relay (docs/PROTOCOL.md, "Orders").
 struct OrderBook {
-  /// Of the last stream.
+  /// Of the last stream, or of the introduction.
   var identity: DeviceIdentity?
+  /// Makes a phone known that begins without a network.
+  var introduction: Task<Void, Never>?
   /// Reads the phone's stream of orders; it is there without coverage, too.
   var task: Task<Void, Never>?
   /// Lines to that stream.
@@ -23,6 +26,22 @@ struct OrderBook {
 }
 
 extension PhoneDriver {
+  /// A phone that begins without a network is heard of all the same: it takes orders, and follows
+  /// the relay's clock. Its apps are registered once it is in a network.
+  func introduce(_ phone: Int) {
+    guard configuration.takesOrders, phones[phone].task == nil, ending == nil else { return }
+    let apps = Set(simulation.model(of: phone).apps.map(\.definition.name))
+    untold += 1
+    phones[phone].orders.introduction = Task {
+      if let client = try? await pool.client(for: phone) {
+        phones[phone].orders.identity = try? await configuration.identify(
+          phone, apps, DeviceAPI(client))
+      }
+      takeOrders(phone)
+      told()
+    }
+  }
+
   /// Opens the phone's stream of orders, if it has none. A relay that is older, or in production,
   /// has no such path.
   func takeOrders(_ phone: Int) {

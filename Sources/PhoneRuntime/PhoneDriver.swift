@@ -175,6 +175,7 @@ package actor PhoneDriver {
   /// phone.
   package func run() async throws {
     settle()
+    for phone in phones.indices { introduce(phone) }
     if ending == nil {
       await withTaskCancellationHandler {
         await withCheckedContinuation { waiter = $0 }
@@ -294,9 +295,11 @@ package actor PhoneDriver {
   /// Ends streams in good order, so that the last acknowledgements arrive.
   private func hangUp() async {
     timer?.cancel()
-    let tasks = phones.flatMap { [$0.task, $0.abandoned, $0.orders.task] }.compactMap(\.self)
+    let tasks = phones.flatMap { [$0.task, $0.abandoned, $0.orders.introduction, $0.orders.task] }
+      .compactMap(\.self)
     for phone in phones {
       phone.abandoned?.cancel()
+      phone.orders.introduction?.cancel()
       phone.orders.task?.cancel()
       if let lines = phone.lines { lines.finish() } else { phone.task?.cancel() }
     }

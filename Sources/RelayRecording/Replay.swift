@@ -35,6 +35,8 @@ package struct Replay: Sendable {
     package var batches = 0
     package var chunks = 0
     package var first: Instant?
+    /// The latest moment of any shard at the end: what a return to a checkpoint left behind does
+    /// not count.
     package var last: Instant?
     /// The first event of each shard with other effects than recorded.
     package var differences: [Step] = []
@@ -47,6 +49,7 @@ package struct Replay: Sendable {
     var shard: Shard
     var nextChunk: UInt64 = 0
     var nextBatch: UInt64 = 0
+    var last: Instant?
     /// Has differed: no further differences are reported.
     var isOff = false
     /// Past the requested moment, until a rewind leads back before it.
@@ -104,6 +107,7 @@ package struct Replay: Sendable {
         throw .damaged(offset: offset, error.description)
       }
     }
+    summary.last = lanes.values.compactMap(\.last).max()
     summary.ending = reader.ending
     summary.cutBytes = reader.cutBytes
   }
@@ -166,7 +170,7 @@ package struct Replay: Sendable {
       digest.add(asked.span)
       summary.events += 1
       if summary.first == nil { summary.first = now }
-      summary.last = max(summary.last ?? now, now)
+      lane.last = now
       if isWhole, digest.check != check { differ(&lane, number, now, event) }
       observe?(Step(shard: number, batch: lane.nextBatch, at: now, event: event, effects: effects))
       if case .notification(let id) = until, event.accepts(id) {

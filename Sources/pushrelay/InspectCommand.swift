@@ -140,7 +140,7 @@ struct InspectCommand: AsyncParsableCommand {
       "until \(Instant(milliseconds: $0).described(at: now))"
     }
     return
-      "\(left), none may go \(until ?? "until something changes") by \(budget.limit ?? "a limit")"
+      "\(left), none may go \(until ?? "until something changes"): \(budget.limit ?? "a limit")"
   }
 
   private static func left(

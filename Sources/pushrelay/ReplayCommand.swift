@@ -63,6 +63,28 @@ struct ReplayCommand: AsyncParsableCommand {
   }
 }
 
+/// The life of one push, without what a return to a checkpoint took back.
+private struct Life {
+  /// Its `apns-id` or its `apns-unique-id`.
+  let wanted: UniqueID?
+  private var uniqueID: UniqueID?
+  private(set) var steps: [(shard: UInt16, event: DeliveryEvent)] = []
+
+  init(wanted: UniqueID?) { (self.wanted, uniqueID) = (wanted, wanted) }
+
+  mutating func add(_ step: Replay.Step) {
+    if case .operated(.rewound) = step.event {
+      steps.removeAll { $0.shard == step.shard && $0.event.at > step.at }
+    }
+    for case .log(let event) in step.effects {
+      if case .received(_, wanted, _, _) = event.step, uniqueID != event.uniqueID {
+        (uniqueID, steps) = (event.uniqueID, [])
+      }
+      if event.uniqueID == uniqueID { steps.append((step.shard, event)) }
+    }
+  }
+}
+
 extension ReplayCommand {
   private func check(_ header: RecordingHeader) throws {
     guard header.coreVersion == coreVersion || compare else {
@@ -91,13 +113,13 @@ extension ReplayCommand {
     let device = try option("inspect", inspect, "a device's id, a UUID") { DeviceID($0) }
     let notification = try option("log", log, "a notification's id, a UUID") { UniqueID($0) }
     var replay = Replay(reader, until: end ?? .end)
-    var lives = DeliveryLog(notifications: 100_000)
+    var life = Life(wanted: notification)
     let begin = ContinuousClock.now
     var observe: ((Replay.Step) -> Void)?
     if json || notification != nil {
       observe = { step in
         if json { show(json: step) }
-        for case .log(var event) in step.effects { lives.append(&event) }
+        life.add(step)
       }
     }
     try replay.run(observe: observe)
@@ -113,7 +135,7 @@ extension ReplayCommand {
     } else {
       show(replay, took)
     }
-    if let notification { try show(lives.steps(of: notification), of: notification) }
+    if let notification { try show(life.steps.map(\.event), of: notification) }
     if let device { try show(device, in: replay, end) }
     guard replay.summary.differences.isEmpty || compare else { throw ExitCode(1) }
   }

@@ -129,6 +129,12 @@ import Testing
         == true)
     let waits = try #require(HeldPush(Self.push, in: report, at: Self.now)?.waits)
     #expect(waits.ride?.by == (Self.now + .hours(1)).milliseconds, "the data has all")
+    // The phone's own budget refills first, or not.
+    for (seconds, mayCarry) in [(358, true), (359, false)] as [(Int64, Bool)] {
+      report.allowance?.remaining = 0
+      report.allowance?.next = Self.now + .seconds(seconds)
+      #expect(sentence(report)?.contains("another app's silent push") == mayCarry)
+    }
   }
 
   @Test func aVisibleOneOfLowPriorityWaitsForTheEarlierTime() throws {

@@ -60,7 +60,13 @@ import Testing
       _ = try await ask.relay.phone(topic: "com.example.app")
       let before = ask.relay.nowMilliseconds
       let wish = #"{"expect":{"what":"received"},"within":"300d","advance":true,"timeout":"0s"}"#
-      #expect(await Self.outcome(ask.relay.cockpit, wish) == "NotYet")
+      let refusal = await #expect(throws: Refusal.self) {
+        try await ask.relay.cockpit.wait(Array(wish.utf8))
+      }
+      #expect(refusal?.reason == "NotYet")
+      #expect(
+        refusal?.message.hasPrefix("the clock has come only to 20") == true
+          && refusal?.message.contains("in the timeout of 0s") == true, "\(refusal?.message ?? "")")
       #expect(ask.relay.nowMilliseconds < before + 300 * 86_400_000)
       let never = wish.replacing(#"{"what":"received"}"#, with: #"{"what":"stored","never":true}"#)
       let answer = await Self.outcome(ask.relay.cockpit, never)

@@ -370,6 +370,46 @@ import Testing
     }
   }
 
+  /// Its program is there: it takes orders and goes by the relay's clock before it has ever had a
+  /// stream of its own, and is enrolled once.
+  @Test(arguments: [false, true]) func aPhoneBeginsWithoutANetwork(isVirtual: Bool) async throws {
+    try await LoopbackRelay.runRelay {
+      if isVirtual { $0.clock = .virtual }
+    } _: { relay, addresses, _ in
+      let (identities, _) = try await enroll(1, addresses.device)
+      let device = try #require(DeviceID(identities[0].device))
+      let text = """
+        {"name": "away", "length": "1h",
+         "phones": [{"name": "phone0", "network": "airplane", "apps": ["\(Self.topic)"]}],
+         "events": [{"at": "10m", "do": "network", "to": "cellular"}]}
+        """
+      let story = Story()
+      let asked = Mutex<[Set<String>]>([])
+      let driver = try driver(
+        1, as: identities, addresses.device, story,
+        relayTime: relay.virtualClock?.now.milliseconds,
+        scenario: try Scenario(json: Array(text.utf8), file: "test.json"),
+        identify: { phone, gone, _ in
+          asked.withLock { $0.append(gone) }
+          return identities[phone]
+        })
+      try await running(driver) {
+        var isTold = false
+        while !isTold {
+          let answer = try await relay.order(Array(#"{"do":"network wifi"}"#.utf8), to: device)
+          if case .told = answer { isTold = true }
+          if !isTold { try await Task.sleep(for: .milliseconds(10)) }
+        }
+        try await story.wait(for: " connected")
+        #expect(
+          asked.withLock { $0 } == [[Self.topic], []], "its app is registered with a network")
+        guard let clock = relay.virtualClock else { return }
+        _ = try await clock.advance(.by(.minutes(11)))
+        #expect(story.count("changed: network cellular") == 1)
+      }
+    }
+  }
+
   @Test func anotherOfTheSameNameTakesOver() async throws {
     try await LoopbackRelay.run { addresses, _ in
       let (identities, _) = try await enroll(1, addresses.device)

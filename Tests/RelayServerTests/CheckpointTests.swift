@@ -189,12 +189,16 @@ extension VirtualClockTests {
     let bytes = [UInt8](try Data(contentsOf: URL(filePath: state + "/run.prr")))
     var replay = Replay(try RecordingReader(bytes))
     var rewound = 0
+    var latest: Instant?
     try replay.run { _ in
     } observe: {
       if case .operated(.rewound) = $0.event { rewound += 1 }
+      latest = max(latest ?? $0.at, $0.at)
     }
     #expect(replay.summary.differences.isEmpty, "\(replay.summary.differences)")
     #expect(rewound == 6 && replay.summary.ending == .stopped)
+    // It ends where it went back to, not in what it went back from.
+    #expect(try #require(replay.summary.last) < #require(latest))
   }
 }
 
