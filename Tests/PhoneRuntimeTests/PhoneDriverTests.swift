@@ -379,9 +379,9 @@ import Testing
       let (identities, _) = try await enroll(1, addresses.device)
       let device = try #require(DeviceID(identities[0].device))
       let text = """
-        {"name": "away", "length": "1h",
-         "phones": [{"name": "phone0", "network": "airplane", "apps": ["\(Self.topic)"]}],
-         "events": [{"at": "10m", "do": "network", "to": "cellular"}]}
+        {"title": "away", "length": "1h",
+         "phones": [{"name": "phone0", "network": "airplane", "apps": [{"name": "\(Self.topic)"}]}],
+         "events": [{"at": "10m", "phone": "phone0", "do": "network", "to": "cellular"}]}
         """
       let story = Story()
       let asked = Mutex<[Set<String>]>([])
