@@ -62,17 +62,18 @@ extension Refusal {
     switch error {
     case .backwards(let now):
       self = .conflict(
-        "ClockBackwards", "time does not run backwards: it is \(now.milliseconds) now")
+        "ClockBackwards", "time does not run backwards: it is \(now.iso8601) now")
     case .moved(let now):
       self = .conflict(
-        "ClockMoved", "somebody else has moved the clock: it is \(now.milliseconds) now")
+        "ClockMoved", "somebody else has moved the clock: it is \(now.iso8601) now")
     case .stopped(let now):
       self = .conflict(
         "ClockStopped",
-        "the clock was told to stand, or the relay ends: it is \(now.milliseconds) now")
+        "the clock was told to stand, or the relay ends: it is \(now.iso8601) now")
     case .notSettled(let now, let waitingFor):
       self = .conflict(
-        "NotSettled", "the clock stands at \(now.milliseconds): what happens then has no end",
+        "NotSettled",
+        "the clock stands at \(now.iso8601): what happens then has no end, or somebody is silent",
         waitingFor: waitingFor)
     case .noCheckpoint(let name):
       self = .missing(
