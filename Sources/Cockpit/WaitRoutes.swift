@@ -15,7 +15,9 @@ import ServiceLifecycle
 struct WaitRoutes {
   let relay: Relay
   let epoch: Epoch
-  let waits = Places(256)
+  /// The most that may be under way.
+  static let atMost = 256
+  let waits = Places(WaitRoutes.atMost)
 
   func add(to router: Router<AdminContext>) {
     router.post("/v1/wait") { request, _ in

@@ -18,7 +18,6 @@ public enum AppState: String, CaseIterable, Hashable, Codable, Sendable {
     case .notRunning, .forceQuit, .uninstalled: false
     }
   }
-
 }
 
 /// An installed app: its lasting state, and its process while there is one. `energy` is in

@@ -145,7 +145,7 @@ package struct PhoneState: Codable, Equatable, Sendable {
         badge: app.badge, refresh: app.isRefreshOn,
         refused: model.backgroundRefusal(of: app.id)?.rawValue,
         energy: Budget(app.energy, at: now), data: Budget(app.data, at: now),
-        nextSilent: max(model.nextSilent(of: app.id), now).milliseconds,
+        nextSilent: model.nextSilent(of: app.id).milliseconds,
         lastRun: runs[entry.apps[app.id.number]],
         activities: app.definition.activities == nil ? nil : ActivityBudget(model, app.id))
     }

@@ -33,9 +33,12 @@ extension PhoneDriver {
     let apps = Set(simulation.model(of: phone).apps.map(\.definition.name))
     untold += 1
     phones[phone].orders.introduction = Task {
-      if let client = try? await pool.client(for: phone) {
-        phones[phone].orders.identity = try? await configuration.identify(
-          phone, apps, DeviceAPI(client))
+      do {
+        let api = DeviceAPI(try await pool.client(for: phone))
+        phones[phone].orders.identity = try await configuration.identify(phone, apps, api)
+        hasConnected = true
+      } catch {
+        warn("\(simulation.phones[phone]) takes no orders until it is in a network: \(error)")
       }
       takeOrders(phone)
       told()

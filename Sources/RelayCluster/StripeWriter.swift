@@ -23,7 +23,7 @@ package struct StripeWriter: Sendable {
   package enum Effect: Sendable {
     case subject(SubjectWriter.Effect)
     case settled(Ticket, isPersisted: Bool)
-    /// The engine has a message with so many of each.
+    /// The engine has a message with so many.
     case written(records: Int)
     /// Make a snapshot of this, for `write(_:of:)`; not on this queue, for it may take long.
     case snapshot(StripeState, number: UInt64, messageBytes: Int)

@@ -55,6 +55,8 @@ package struct PolicyTrial: Sendable {
 
   package private(set) var rows: [Topic: Row] = [:]
   private var lives: [UniqueID: Life] = [:]
+  /// Copies by the number of a kept state, to which the relay may go back.
+  private var saved: [UInt32: (rows: [Topic: Row], lives: [UniqueID: Life])] = [:]
   private var shard: Shard?
   /// Connections with a recorded keep-alive whose answer is still to come.
   private var questioned: Set<ConnectionID> = []
@@ -105,12 +107,24 @@ package struct PolicyTrial: Sendable {
     if case .clock(.clockStepped(let interval)) = step.event {
       for (id, life) in lives { lives[id]?.acceptedAt = life.acceptedAt + interval }
     }
+    if case .operated(let operation) = step.event { goBack(operation, at: step.at) }
     guard policy != nil else { return record(step.effects) }
     if isWanted(step.event) {
       catchUp(to: step.at)
       handle(step.event, at: step.at)
     }
     for case .sendKeepAlive(let connection) in step.effects { questioned.insert(connection) }
+  }
+
+  private mutating func goBack(_ operation: OperatorEvent, at moment: Instant) {
+    switch operation {
+    case .checkpointSaved(let number):
+      if policy != nil { catchUp(to: moment) }
+      saved[number] = (rows, lives)
+    case .checkpointDropped(let number): saved[number] = nil
+    case .rewound(let number): (rows, lives) = saved[number] ?? ([:], [:])
+    case .policyChanged, .administered, .faulted, .shutDown: break
+    }
   }
 
   /// Counts what was never sent as waiting until the recording's end.

@@ -166,7 +166,8 @@ struct PhonePlayer: Sendable {
 
     func register(_ api: DeviceAPI, without gone: Set<String>) async throws -> DeviceIdentity {
       let identity = try await account.register(api, isFirst: isFirst, without: gone)
-      isFirst = false
+      // An introduction registers none of its apps.
+      if account.topics.isEmpty || !gone.isSuperset(of: account.topics) { isFirst = false }
       return identity
     }
   }

@@ -63,25 +63,31 @@ struct ReplayCommand: AsyncParsableCommand {
   }
 }
 
-/// The life of one push, without what a return to a checkpoint took back.
-private struct Life {
-  /// Its `apns-id` or its `apns-unique-id`.
-  let wanted: UniqueID?
-  private var uniqueID: UniqueID?
-  private(set) var steps: [(shard: UInt16, event: DeliveryEvent)] = []
+/// The lives of pushes, without what a return to a checkpoint took back.
+private struct Lives {
+  private struct Shard {
+    var log = DeliveryLog(notifications: 100_000)
+    var saved: [UInt32: DeliveryLog] = [:]
 
-  init(wanted: UniqueID?) { (self.wanted, uniqueID) = (wanted, wanted) }
-
-  mutating func add(_ step: Replay.Step) {
-    if case .operated(.rewound) = step.event {
-      steps.removeAll { $0.shard == step.shard && $0.event.at > step.at }
-    }
-    for case .log(let event) in step.effects {
-      if case .received(_, wanted, _, _) = event.step, uniqueID != event.uniqueID {
-        (uniqueID, steps) = (event.uniqueID, [])
+    mutating func add(_ step: Replay.Step) {
+      for case .log(var event) in step.effects { log.append(&event) }
+      guard case .operated(let operation) = step.event else { return }
+      switch operation {
+      case .checkpointSaved(let number): saved[number] = log
+      case .checkpointDropped(let number): saved[number] = nil
+      // A state from before the recording has nothing of it.
+      case .rewound(let number): log = saved[number] ?? DeliveryLog(notifications: 100_000)
+      case .policyChanged, .administered, .faulted, .shutDown: break
       }
-      if event.uniqueID == uniqueID { steps.append((step.shard, event)) }
     }
+  }
+
+  private var shards: [UInt16: Shard] = [:]
+
+  mutating func add(_ step: Replay.Step) { shards[step.shard, default: Shard()].add(step) }
+
+  func steps(of id: UniqueID) -> [DeliveryEvent] {
+    shards.values.lazy.map { $0.log.steps(of: id) }.first { !$0.isEmpty } ?? []
   }
 }
 
@@ -113,13 +119,13 @@ extension ReplayCommand {
     let device = try option("inspect", inspect, "a device's id, a UUID") { DeviceID($0) }
     let notification = try option("log", log, "a notification's id, a UUID") { UniqueID($0) }
     var replay = Replay(reader, until: end ?? .end)
-    var life = Life(wanted: notification)
+    var lives = Lives()
     let begin = ContinuousClock.now
     var observe: ((Replay.Step) -> Void)?
     if json || notification != nil {
       observe = { step in
         if json { show(json: step) }
-        life.add(step)
+        lives.add(step)
       }
     }
     try replay.run(observe: observe)
@@ -135,7 +141,7 @@ extension ReplayCommand {
     } else {
       show(replay, took)
     }
-    if let notification { try show(life.steps.map(\.event), of: notification) }
+    if let notification { try show(lives.steps(of: notification), of: notification) }
     if let device { try show(device, in: replay, end) }
     guard replay.summary.differences.isEmpty || compare else { throw ExitCode(1) }
   }

@@ -346,7 +346,7 @@ import Testing
       let push = try await ask.relay.push(Self.shown, to: phone)
       try await ask.relay.wait(for: .delivered, of: push)
       let unknown = "4deb1c52-0d6e-8b34-8000-00000000002a"
-      for _ in 0...256 {
+      for _ in 0...WaitRoutes.atMost {
         for (id, status) in [(push.id, "200 OK"), (unknown, "409 Conflict")] {
           let answer = try await AdminConnection.answer(ask, "GET", "/v1/wait/\(id)?timeout=0s")
           #expect(answer.hasPrefix("HTTP/1.1 \(status)\r\n"), "\(answer)")

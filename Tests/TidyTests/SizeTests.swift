@@ -10,12 +10,12 @@ private enum Most {
 /// The most lines of Swift in each target of `Sources`: what the features of today take. Raising
 /// one is a line in the commit that needs it, which says what for; docs/COST.md: what they buy.
 private let linesPerTarget = [
-  "AdminAPI": 1150, "Cockpit": 4010, "CoreBenchmarks": 900, "DeviceLink": 800, "DeviceModel": 7130,
+  "AdminAPI": 1150, "Cockpit": 4020, "CoreBenchmarks": 900, "DeviceLink": 800, "DeviceModel": 7130,
   "DeviceSimulator": 5965, "HTTP2": 3275, "NATS": 350, "PhoneRuntime": 3010, "Primitives": 710,
   "ProviderCredentials": 1990, "RelayClient": 2080, "RelayCluster": 5640, "RelayCore": 10020,
   "RelayFaults": 350, "RelayRecording": 2950, "RelayRequests": 970, "RelayServer": 12070,
   "RelaySetup": 800, "RelayStore": 2850, "RelayTestKit": 350, "SQLite": 450, "TLS": 1895,
-  "Transport": 150, "pushrelay": 6790,
+  "Transport": 150, "pushrelay": 6800,
 ]
 
 /// Files that are one table, a row a case, and may be longer. None is today.
