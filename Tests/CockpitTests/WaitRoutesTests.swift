@@ -241,7 +241,7 @@ import Testing
         defer { isOver.withLock { $0 = true } }
         do {
           _ = try await ask.relay.cockpit.wait(
-            Array(#"{"expect":{"what":"sent"},"timeout":"2s"}"#.utf8))
+            Array(#"{"expect":{"what":"sent"},"timeout":"1m"}"#.utf8))
           return "met"
         } catch {
           return (error as? Refusal)?.reason ?? "\(error)"
