@@ -248,6 +248,9 @@ package final class HTTP2Session {
   /// Streams opened and not yet reported `closed`.
   package var openStreamCount: Int { state.pointee.streams.count }
 
+  /// Whether the peer has opened a stream, ever.
+  package var hasOpenedStreams: Bool { nghttp2_session_get_last_proc_stream_id(library) > 0 }
+
   // MARK: the connection
 
   /// Sends a PING; `pingAcknowledged` with the same number is the answer (RFC 9113 section 6.7).

@@ -158,6 +158,9 @@ package enum Limits {
   package static let clockStep = Interval.milliseconds(100)
   /// How long a peer may read none of its unsent bytes.
   package static let stalled = Interval.minutes(5)
+  /// How long a relay that ends waits on a connection for each: the end of a handshake, the first
+  /// request, a moment without requests, the answer to its PING.
+  package static let farewell = Interval.seconds(1)
   /// Seconds without any output after which a connection without requests is closed with the relay
   /// at once; before, its client may still read.
   package static let quietSweeps: UInt8 = 5

@@ -8,26 +8,6 @@ import RelayCore
 import RelaySetup
 import Transport
 
-/// The life of a connection, of any kind.
-enum ConnectionPhase {
-  case opening(since: Instant)
-  case open
-  /// At this time the peer closed its direction; it may still read.
-  case answering(since: Instant)
-  /// All output ended at this time; the socket closes when the peer has read it.
-  case closing(since: Instant)
-  case closed
-
-  func isOver(at now: Instant, _ runner: ShardRunner) -> Bool {
-    switch self {
-    case .opening(let since): now - since > runner.settings.handshakeTimeout
-    case .answering(let since): now - since > runner.settings.configuration.requestTimeout
-    case .closing(let since): now - since > .seconds(2)
-    case .open, .closed: false
-    }
-  }
-}
-
 protocol SocketHandler: ChannelInboundHandler {
   var context: ChannelHandlerContext? { get set }
 }
@@ -74,6 +54,7 @@ final class ConnectionHandler: SocketHandler {
   private var headSince: Instant?
   /// The peer has ended its direction without TLS, or without saying so.
   private var inputHasEnded = false
+  private var farewell = Farewell.unsaid
   /// Sweeps since something was written.
   private var quietSweeps: UInt8 = 0
   var context: ChannelHandlerContext?
@@ -304,11 +285,32 @@ final class ConnectionHandler: SocketHandler {
     if isFinished || isAnswering && !hasMore && !owesAnswers { endSocket(context) }
   }
 
-  /// Ends it gracefully: no new streams, open ones finish. Without any a quiet one ends at once: a
-  /// client's idle connections must not delay the relay's end. Others may still read answers.
-  func drain() {
-    guard let context, isUsable else { return }
-    guard transport.isEstablished else { return abort() }
+  /// The relay ends since `began`: asked again and again until the connection has gone.
+  func drain(since began: Instant, at now: Instant) {
+    guard isUsable else { return }
+    let http2 = transport.http2
+    let occasion = Farewell.Occasion(
+      phase: phase, isDevice: device != nil, hasAsked: http2.hasOpenedStreams,
+      openStreams: http2.openStreamCount, isQuiet: quietSweeps >= Limits.quietSweeps)
+    switch farewell.step(occasion, since: began, at: now) {
+    case .wait: return
+    case .abort: abort()
+    case .say: sayFarewell()
+    case .announce:
+      farewell = .announced(since: now)
+      http2.announceGoAway()
+      // By itself, a PING would overtake it.
+      flush()
+      http2.ping(0)
+      markDirty()
+    }
+  }
+
+  /// No new streams, open ones finish. Without any a quiet one ends at once: a client's idle
+  /// connections must not delay the relay's end. Others may still read answers.
+  private func sayFarewell() {
+    guard let context else { return }
+    farewell = .said
     device?.endOrders(on: self)
     if runner.isNode { device?.sayGoodBye(on: self) }
     transport.http2.goAway(
@@ -377,7 +379,7 @@ final class ConnectionHandler: SocketHandler {
   }
 
   private func opened() {
-    phase = .open
+    phase = .open(since: RelayClock.steady)
     silentSince = RelayClock.steady
     switch role {
     case .provider(let provider): provider.connection.opened(peer: transport.peer, on: self)
@@ -395,6 +397,7 @@ final class ConnectionHandler: SocketHandler {
     case .provider(let provider): provider.connection.received(events, at: now, on: self)
     case .device(let device): device.received(events, at: now, on: self)
     }
+    if case .announced = farewell, events.contains(.pingAcknowledged(0)) { sayFarewell() }
     events.removeAll(keepingCapacity: events.count < 1024)
   }
 

@@ -1,4 +1,5 @@
 import DequeModule
+import Primitives
 import RelayCore
 import Transport
 
@@ -19,12 +20,13 @@ struct ConnectionTable {
   var awaitingHandshakes = Deque<ConnectionNumber>()
   /// Shared by all connections of the loop; contents never outlive a call.
   var buffers = TransportBuffers()
-  /// Set while the relay drains: new connections are refused.
-  var isDraining = false
+  /// Since when the relay ends, in the machine's time. What was accepted before comes late and is
+  /// served.
+  var drainsSince: Instant?
 
   var count: Int { http2.count + binary.count + proxied.count }
 
-  /// Adds a connection and returns its number; nil when there are too many or the relay drains.
+  /// Adds a connection and returns its number; nil when there are too many.
   mutating func add(_ connection: ConnectionHandler) -> ConnectionNumber? {
     let number = nextNumber()
     if let number { http2[number] = connection }
@@ -50,7 +52,7 @@ struct ConnectionTable {
   }
 
   private mutating func nextNumber() -> ConnectionNumber? {
-    guard count < Limits.connectionsPerLoop, !isDraining else { return nil }
+    guard count < Limits.connectionsPerLoop else { return nil }
     return numbers.next { http2[$0] != nil || binary[$0] != nil || proxied[$0] != nil }
   }
 

@@ -317,7 +317,7 @@ extension DeviceConnection {
         owner: handler.runner.owner(of: listener.device)),
       to: stream, on: handler)
     // It came while the relay began to end.
-    guard !handler.runner.connections.isDraining else {
+    guard handler.runner.connections.drainsSince == nil else {
       return leave(stream, listener.device, .shutdown, on: handler)
     }
     guard let barrier = listener.barrier else { return }

@@ -281,11 +281,8 @@ final class LoopSet: Sendable {
   /// Drains every loop and waits until all connections have ended, or for `timeout`.
   func drain(within timeout: Interval) async {
     await turns.ended()
-    for loop in peers.indices { onLoop(loop) { $0.drain() } }
     let deadline = ContinuousClock.now + .milliseconds(timeout.milliseconds)
-    while ContinuousClock.now < deadline,
-      await onEach({ $0.connections.count }).contains(where: { $0 > 0 })
-    {
+    while await onEach({ $0.drain() }).contains(where: { $0 > 0 }), ContinuousClock.now < deadline {
       try? await Task.sleep(for: .milliseconds(20))
     }
     sweeps.forEach { $0.cancel() }

@@ -329,15 +329,17 @@ final class ShardRunner {
     finishBatch()
   }
 
-  /// Drains: GOAWAY `Shutdown` to providers, `bye` to devices; open streams finish.
-  func drain() {
-    guard !connections.isDraining else { return }
-    connections.isDraining = true
-    administer(.operated(.shutDown))
-    for connection in connections.http2.values { connection.drain() }
+  /// Drains: `bye` to devices, GOAWAY `Shutdown` to everybody when it cuts nothing off; open
+  /// streams finish. Asked again and again until it returns 0, the number of connections left.
+  @discardableResult func drain(at now: Instant = RelayClock.steady) -> Int {
+    if connections.drainsSince == nil { administer(.operated(.shutDown)) }
+    let began = connections.drainsSince ?? now
+    connections.drainsSince = began
+    for connection in connections.http2.values { connection.drain(since: began, at: now) }
     for connection in connections.binary.values { connection.drain() }
     for connection in connections.proxied.values { connection.abort() }
     finishBatch()
+    return connections.count
   }
 
   func closeAll() {

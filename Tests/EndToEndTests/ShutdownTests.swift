@@ -27,6 +27,8 @@ import Testing
             #expect(bye.reason == "shutdown")
             #expect(try await lines.nextOrEnd() == nil)
           }
+          // It has a second for its push; then it is warned, and told when it has heard that.
+          #expect(try await provider.next("the first GOAWAY") == "goaway 0 2147483647")
           #expect(try await provider.next("GOAWAY") == #"goaway 0 {"reason":"Shutdown"}"#)
           // The push that had begun is served to its end.
           #expect(try await provider.skip(to: "status") == "status 200")

@@ -109,19 +109,6 @@ import Transport
 
   // MARK: The relay closes
 
-  @Test(arguments: [true, false])
-  func anIdleConnectionIsClosedWithItsGoAway(isProvider: Bool) throws {
-    let scene = ConnectionScene()
-    let peer = try scene.connect(provider: isProvider, .tls13)
-    try peer.exchange()
-    scene.runner.drain()
-    #expect(!peer.isOpen)
-    try peer.receive()
-    #expect(peer.goAway == #"{"reason":"Shutdown"}"#)
-    #expect(peer.client.peerHasClosed)
-    #expect(scene.runner.connections.count == 0)
-  }
-
   /// Also to a phone whose shard says nothing: it is on another node, which stays. And to one that
   /// comes while the relay begins to end.
   @Test(arguments: [false, true]) func aPhoneIsToldThatTheRelayEnds(comesLater: Bool) throws {
@@ -129,7 +116,7 @@ import Transport
     let peer = try scene.connect(provider: false, .tls13)
     try peer.exchange()
     let (id, secret) = try peer.enroll()
-    if comesLater { scene.runner.connections.isDraining = true }
+    if comesLater { scene.runner.connections.drainsSince = RelayClock.steady }
     let stream = try peer.request(
       "GET", "/v1/devices/\(id)/stream", [("authorization", "bearer \(secret)")])
     try peer.exchange()
@@ -141,31 +128,6 @@ import Transport
     let said = String(decoding: peer.bodies[stream] ?? [], as: UTF8.self)
     #expect(said.hasPrefix(#"{"type":"hello""#), "\(said)")
     #expect(said.hasSuffix(#"{"type":"bye","reason":"shutdown"}"# + "\n"), "\(said)")
-  }
-
-  @Test func requestsUnderWayFinishWhileTheRelayDrains() throws {
-    let scene = ConnectionScene()
-    let peer = try scene.connect(provider: true, .tls13)
-    try peer.exchange()
-    let stream = try peer.request(
-      "POST", "/3/device/abcd", [("apns-topic", "a.b")], body: nil, isComplete: false)
-    try peer.exchange()
-    scene.runner.drain()
-    #expect(peer.isOpen)
-    try peer.receive()
-    try peer.client.http2.write(Array("{}".utf8).span, to: stream)
-    peer.client.http2.finish(stream)
-    try peer.send(try peer.takeOutput())
-    try peer.receive()
-    #expect(peer.statuses[stream] == 400)
-    #expect(!peer.isOpen)
-  }
-
-  @Test func aConnectionInItsHandshakeIsDroppedWhenTheRelayDrains() throws {
-    let scene = ConnectionScene()
-    let peer = try scene.connect(provider: true, .tls13)
-    scene.runner.drain()
-    #expect(!peer.isOpen)
   }
 
   /// A head that passes its limit is answered 431; a client that never ends that request keeps
@@ -409,19 +371,6 @@ import Transport
     #expect(!peer.isOpen && scene.runner.connections.count == 0)
   }
 
-  /// A client that was answered a moment ago may not have read it.
-  @Test(arguments: [0, 5]) func aQuietConnectionIsNotWaitedFor(sweeps: Int) throws {
-    let scene = ConnectionScene()
-    let peer = try scene.connect(provider: true)
-    try peer.exchange()
-    for _ in 0..<sweeps { scene.sweep() }
-    var modes: [CloseMode] = []
-    let watch = CloseWatch { modes.append($0) }
-    try peer.channel.pipeline.syncOperations.addHandler(watch, position: .first)
-    scene.runner.drain()
-    #expect(modes.first == (sweeps == 0 ? .output : .all))
-  }
-
   /// Whoever takes no answers gets no further turn until it does.
   @Test func aTurnWaitsUntilTheAnswersAreTaken() throws {
     let scene = ConnectionScene { $0.configuration.auth = .token }
@@ -459,18 +408,5 @@ import Transport
     peer.channel.pipeline.fireChannelWritabilityChanged()
     peer.handler.sweep(at: scene.runner.now + Limits.stalled + .seconds(1))
     #expect(!peer.isOpen)
-  }
-}
-
-/// Tells which direction a handler closes.
-private final class CloseWatch: ChannelOutboundHandler {
-  typealias OutboundIn = ByteBuffer
-  private let tell: (CloseMode) -> Void
-
-  init(_ tell: @escaping (CloseMode) -> Void) { self.tell = tell }
-
-  func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
-    tell(mode)
-    context.close(mode: .all, promise: promise)
   }
 }

@@ -54,7 +54,8 @@ final class ScenePeer {
   private(set) var uniqueIdentifiers: [StreamID: String] = [:]
   private(set) var bodies: [StreamID: [UInt8]] = [:]
   private(set) var closings: [StreamID: UInt32] = [:]
-  private(set) var goAway: String?
+  private(set) var goAways: [String] = []
+  var goAway: String? { goAways.last }
   /// What the relay has sent and `receive` has not taken.
   private(set) var arrived = ByteBuffer()
   /// Bytes that were sent, all in all.
@@ -151,7 +152,8 @@ final class ScenePeer {
         }
       case .data(let id, let bytes, _): bodies[id, default: []] += arena[bytes]
       case .closed(let id, let code): closings[id] = code
-      case .goAwayReceived(_, _, let data): goAway = String(decoding: arena[data], as: UTF8.self)
+      case .goAwayReceived(_, _, let data):
+        goAways.append(String(decoding: arena[data], as: UTF8.self))
       case .headersTooLarge, .bodyTooLarge, .drained, .pingReceived, .pingAcknowledged,
         .settingsReceived:
         break

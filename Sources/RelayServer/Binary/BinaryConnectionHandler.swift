@@ -166,7 +166,7 @@ final class BinaryConnectionHandler: SocketHandler {
 
   private func opened() {
     guard case .opening = phase else { return }
-    phase = .open
+    phase = .open(since: RelayClock.steady)
     let peer = BinaryPeer(tls?.peer, runner)
     switch role {
     case .pushes(let pushes): pushes.opened(peer, on: self)

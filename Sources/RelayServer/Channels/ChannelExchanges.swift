@@ -227,7 +227,7 @@ extension ProviderConnection {
     swap(&exchanges, &channels)
     exchanges.begin(
       stream, request, isManagement: isManagement, environment: lastHead.environment,
-      isDraining: runner.connections.isDraining, at: runner.clock.steady(now)
+      isDraining: runner.connections.drainsSince != nil, at: runner.clock.steady(now)
     ) { bundle throws(ChannelRefusal) in
       guard runner.settings.channels != nil else { throw .featureNotEnabled }
       try authorize(request.authorization, for: bundle, at: tokenTime, runner)

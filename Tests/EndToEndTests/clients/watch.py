@@ -1,5 +1,5 @@
-"""A provider that begins a push and is in no hurry to end it: says `connected`, tells the relay's GOAWAY,
-sends its body only then, and tells the answer.
+"""A provider that begins a push and is in no hurry to end it: says `connected`, tells the relay's GOAWAYs,
+sends its body only after the last, and tells the answer.
 
 watch.py HOST:PORT DEVICE_TOKEN TOPIC PROVIDER_TOKEN [--ca FILE]"""
 
@@ -19,8 +19,10 @@ for kind, flags, _, payload in connection.frames():
         print("connected", flush=True)
     if kind == http2.GOAWAY:
         code = struct.unpack(">I", payload[4:8])[0]
-        print(f"goaway {code} {payload[8:].decode()}", flush=True)
-        connection.send(stream, b'{"aps":{"alert":"Late"}}', end=True)
+        last, reason = struct.unpack(">I", payload[:4])[0], payload[8:].decode()
+        print(f"goaway {code} {reason or last}", flush=True)
+        if reason:
+            connection.send(stream, b'{"aps":{"alert":"Late"}}', end=True)
     if kind == http2.HEADERS:
         print(f"status {http2.status(payload)}", flush=True)
 print("closed", flush=True)
