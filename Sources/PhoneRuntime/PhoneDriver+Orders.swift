@@ -55,17 +55,47 @@ extension PhoneDriver {
     untold += 1
     phones[phone].orders.task = Task {
       let wasOpen = await readOrders(phone, as: identity)
+      if wasOpen { await keepReading(phone, as: identity) }
       phones[phone].orders.task = nil
       // The link may have been quicker to come back.
       if wasOpen, phones[phone].lines != nil { takeOrders(phone) }
     }
   }
 
+  /// A phone that is off or has no network has no link that would notice that the relay is there
+  /// again.
+  private func keepReading(_ phone: Int, as identity: DeviceIdentity) async {
+    func isLinkless() -> Bool {
+      let model = simulation.model(of: phone)
+      return ending == nil && (!model.network.isConnected || model.wakefulness == .off)
+    }
+    var pause = Duration.seconds(1)
+    while isLinkless() {
+      try? await Task.sleep(for: pause)
+      guard isLinkless() else { return }
+      untold += 1
+      pause = await readOrders(phone, as: identity) ? .seconds(1) : min(pause * 2, .seconds(4))
+    }
+  }
+
+  private nonisolated func ordersStream(
+    _ phone: Int, as identity: DeviceIdentity
+  ) async -> ClientStream? {
+    guard let client = try? await pool.client(for: phone) else { return nil }
+    do {
+      return try await DeviceAPI(client).openStream("orders", of: identity)
+    } catch ClientError.refused {
+      return nil
+    } catch {
+      // The connection ended with the relay.
+      await pool.discard(client, of: phone)
+      return nil
+    }
+  }
+
   /// Returns whether the stream was open.
   private nonisolated func readOrders(_ phone: Int, as identity: DeviceIdentity) async -> Bool {
-    guard let client = try? await pool.client(for: phone),
-      let stream = try? await DeviceAPI(client).openStream("orders", of: identity)
-    else {
+    guard let stream = await ordersStream(phone, as: identity) else {
       await opened(ordersOf: phone, nil)
       return false
     }

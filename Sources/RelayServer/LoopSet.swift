@@ -355,14 +355,6 @@ final class Inbox: Sendable {
 
   var loops: LoopSet? { running.withLock { $0 }?.loops }
 
-  func send(_ event: Event) {
-    running.withLock { $0 }?.loops.administer(event)
-  }
-
-  func deliver(_ outcomes: [Journal.Outcome]) {
-    running.withLock { $0 }?.loops.deliver(outcomes)
-  }
-
   /// The journal reports by itself that it cannot write, or can again, also when nobody asks it to.
   func observe(_ notice: StoreNotice) {
     switch notice {

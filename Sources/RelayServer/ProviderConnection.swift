@@ -385,7 +385,7 @@ extension ProviderConnection {
       loop.makeFutureWithTask { question.isCancelled ? nil : await find(id) }
         .whenSuccess { bound.value.answer(stream, .life($0)) }
     case .feedback(let position):
-      let storage = runner.settings.storage
+      let storage = runner.settings.storage.feedbackStore
       let limit = Self.feedbackPageCount
       loop.makeFutureWithTask {
         try await storage.feedback(since: position, limit: limit + 1) { !question.isCancelled }

@@ -136,7 +136,8 @@ extension Relay {
     }
     if let names = settings.names { self.names.all = DeviceName.dictionary(names) }
     if let shared = settings.budgets, await policy() != shared.budgets.policy {
-      inbox.send(.operated(.policyChanged(shared.budgets.policy, at: shared.changedAt)))
+      inbox.loops?.administer(
+        .operated(.policyChanged(shared.budgets.policy, at: shared.changedAt)))
     }
   }
 

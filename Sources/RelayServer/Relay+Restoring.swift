@@ -46,7 +46,7 @@ extension Relay {
     options.failsWrite = failsWrite
     options.keepsTime = settings.clock.isVirtual
     let journal = try Journal.open(
-      options, report: { [inbox] in inbox.deliver($0) },
+      options, report: { [inbox] in inbox.loops?.deliver($0) },
       onProblem: { [inbox, logger] problem in
         inbox.observe(problem)
         Self.say(problem, to: logger)
@@ -79,7 +79,7 @@ extension Relay {
     do {
       let journal = try await cancelWhenGracefulShutdown { [options, inbox, logger] in
         try await ClusterJournal.open(
-          options, report: { inbox.deliver($0) },
+          options, report: { inbox.loops?.deliver($0) },
           onProblem: { problem in
             inbox.observe(problem)
             Self.say(problem, to: logger)

@@ -120,7 +120,7 @@ package final class Relay: Service {
     } catch {
       throw JournalFails(description: error.description)
     }
-    inbox.send(.operated(.policyChanged(policy, at: now)))
+    inbox.loops?.administer(.operated(.policyChanged(policy, at: now)))
   }
 
   /// nil unless the clock is virtual and the relay runs.

@@ -20,29 +20,10 @@ package enum RelayStorage: Sendable {
     if case .memory(let feedback) = self { feedback } else { nil }
   }
 
-  /// Unregistered tokens since a cursor.
-  func feedback(
-    since position: Int64, limit: Int, isWanted: @escaping @Sendable () -> Bool
-  ) async throws(StoreError) -> [FeedbackItem] {
+  var feedbackStore: any FeedbackStore {
     switch self {
-    case .memory(let feedback): await feedback.items(since: position, limit: limit)
-    case .journal(let journal):
-      try await journal.feedback(since: position, limit: limit, isWanted: isWanted)
-    }
-  }
-
-  /// The position that a reader of the feedback service has read to.
-  func feedbackCursor(of reader: String) async throws(StoreError) -> Int64 {
-    switch self {
-    case .memory(let feedback): await feedback.cursor(of: reader)
-    case .journal(let journal): try await journal.feedbackCursor(of: reader)
-    }
-  }
-
-  func setFeedbackCursor(of reader: String, to position: Int64) async throws(StoreError) {
-    switch self {
-    case .memory(let feedback): await feedback.setCursor(of: reader, to: position)
-    case .journal(let journal): try await journal.setFeedbackCursor(of: reader, to: position)
+    case .memory(let feedback): feedback
+    case .journal(let journal): journal
     }
   }
 }
@@ -51,7 +32,7 @@ package enum RelayStorage: Sendable {
 ///
 /// Only cursors of clients survive the process. Positions begin with the start time in
 /// microseconds, so that they rise from run to run and an old cursor hides nothing of this run.
-package actor MemoryFeedback {
+package actor MemoryFeedback: FeedbackStore {
   private var items: [FeedbackItem] = []
   private var lastPosition: Int64
   private var cursors: [String: Int64] = [:]
@@ -75,11 +56,15 @@ package actor MemoryFeedback {
     cursors = cursors.mapValues { min($0, then.lastPosition) }
   }
 
-  func cursor(of reader: String) -> Int64 { cursors[reader] ?? 0 }
+  package func feedbackCursor(of reader: String) -> Int64 { cursors[reader] ?? 0 }
 
-  func setCursor(of reader: String, to position: Int64) { cursors[reader] = position }
+  package func setFeedbackCursor(of reader: String, to position: Int64) {
+    cursors[reader] = position
+  }
 
-  func items(since position: Int64, limit: Int) -> [FeedbackItem] {
+  package func feedback(
+    since position: Int64, limit: Int, isWanted: @Sendable () -> Bool
+  ) -> [FeedbackItem] {
     // A cursor ahead comes from a run with a clock ahead: all entries of this run are new to it.
     let known = position > lastPosition ? 0 : position
     return Array(items.drop { $0.position <= known }.prefix(limit))

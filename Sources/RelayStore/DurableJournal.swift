@@ -1,9 +1,20 @@
 package import Primitives
 package import RelayCore
 
+/// Keeps the listing of unregistered tokens.
+package protocol FeedbackStore: Sendable {
+  /// Unregistered tokens after a cursor, oldest first. A cursor never skips later ones.
+  func feedback(
+    since position: Int64, limit: Int, isWanted: @escaping @Sendable () -> Bool
+  ) async throws(StoreError) -> [FeedbackItem]
+  /// How far this reader has read the listing; 0 at first.
+  func feedbackCursor(of reader: String) async throws(StoreError) -> Int64
+  func setFeedbackCursor(of reader: String, to position: Int64) async throws(StoreError)
+}
+
 /// A journal that outlives the process: on disk (`Journal`) or in a cluster's engine
 /// (`ClusterJournal`), each with its own measure of "persisted".
-package protocol DurableJournal: Sendable {
+package protocol DurableJournal: FeedbackStore {
   var partitionCount: Int { get }
   /// The sequences of a shard in this run, above all that were ever stored.
   func sequences(ofShard shard: Int) -> SequenceRanges
@@ -19,13 +30,6 @@ package protocol DurableJournal: Sendable {
     -> SilentBudgets
   /// Moves the budgets' clocks, after the machine's clock was set forwards.
   func stepClocks(by interval: Interval) async throws(StoreError)
-  /// Unregistered tokens after a cursor, oldest first. A cursor never skips later ones.
-  func feedback(
-    since position: Int64, limit: Int, isWanted: @escaping @Sendable () -> Bool
-  ) async throws(StoreError) -> [FeedbackItem]
-  /// How far this reader has read the listing; 0 at first.
-  func feedbackCursor(of reader: String) async throws(StoreError) -> Int64
-  func setFeedbackCursor(of reader: String, to position: Int64) async throws(StoreError)
   /// Ordered by id.
   func providerKeys() async throws(StoreError) -> [StoredProviderKey]
   func replaceProviderKeys(_ keys: [StoredProviderKey]) async throws(StoreError)

@@ -39,13 +39,19 @@ import Testing
     _ count: Int, as identities: [DeviceIdentity], _ device: RelayConfiguration.Endpoint,
     _ story: Story, relayTime: Int64? = nil, scenario: Scenario? = nil,
     warn: @escaping @Sendable (String) -> Void = { _ in },
+    hold: @escaping @Sendable (RelayClient) -> Void = { _ in },
     identify: PhoneDriver.Identify? = nil
   ) throws -> PhoneDriver {
     let scenario =
       scenario
       ?? Scenario(phones: (0..<count).map { .init(name: "phone\($0)", topics: [Self.topic]) })
     var configuration = PhoneDriver.Configuration(
-      scenario: scenario, seed: 1, connect: { _ in try await LoopbackRelay.connect(device) },
+      scenario: scenario, seed: 1,
+      connect: { _ in
+        let client = try await LoopbackRelay.connect(device)
+        hold(client)
+        return client
+      },
       identify: identify ?? { phone, _, _ in identities[phone] }, tell: { story.add($0) },
       now: { Int64(Date().timeIntervalSince1970 * 1000) })
     configuration.phonesPerConnection = 2
@@ -371,7 +377,7 @@ import Testing
   }
 
   /// Its program is there: it takes orders and goes by the relay's clock before it has ever had a
-  /// stream of its own, and is enrolled once.
+  /// stream of its own, and is enrolled once. So it does when the relay has been away.
   @Test(arguments: [false, true]) func aPhoneBeginsWithoutANetwork(isVirtual: Bool) async throws {
     try await LoopbackRelay.runRelay {
       if isVirtual { $0.clock = .virtual }
@@ -385,22 +391,26 @@ import Testing
         """
       let story = Story()
       let asked = Mutex<[Set<String>]>([])
+      let connection = Mutex<RelayClient?>(nil)
       let driver = try driver(
         1, as: identities, addresses.device, story,
         relayTime: relay.virtualClock?.now.milliseconds,
         scenario: try Scenario(json: Array(text.utf8), file: "test.json"),
+        hold: { client in connection.withLock { $0 = client } },
         identify: { phone, gone, _ in
           asked.withLock { $0.append(gone) }
           return identities[phone]
         })
       try await running(driver) {
-        var isTold = false
-        let order = isVirtual ? nil : Array(#"{"do":"network wifi"}"#.utf8)
-        while !isTold {
-          let answer = try await relay.order(order, to: device)
-          if case .told = answer { isTold = true }
-          if !isTold { try await Task.sleep(for: .milliseconds(10)) }
+        func tell(_ order: [UInt8]?) async throws {
+          while true {
+            if case .told = try await relay.order(order, to: device) { return }
+            try await Task.sleep(for: .milliseconds(10))
+          }
         }
+        try await tell(nil)
+        await connection.withLock { $0 }?.close()
+        try await tell(isVirtual ? nil : Array(#"{"do":"network wifi"}"#.utf8))
         if let clock = relay.virtualClock {
           _ = try await clock.advance(.by(.minutes(11)))
           #expect(story.count("changed: network cellular") == 1)

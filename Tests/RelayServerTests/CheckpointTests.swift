@@ -115,7 +115,7 @@ extension VirtualClockTests {
       #expect(connected == [true, false, false, false])
       try await scene.silent(tokens[0])
       _ = try await clock.advance(.by(.seconds(1)))
-      scene.relay.inbox.send(.operated(.shutDown))
+      scene.relay.inbox.loops?.administer(.operated(.shutDown))
       #expect(
         try await listening[0].value == ["empty", "direct", "rewound", "direct", "bye shutdown"])
     }

@@ -63,7 +63,7 @@ import Testing
       let token = DeviceToken(random: (number, 1, 1), routingKey: 1)
       await feedback.append(token, Topic("a.b")!, at: Instant(milliseconds: 5))
     }
-    return await feedback.items(since: cursor, limit: 10)
+    return await feedback.feedback(since: cursor, limit: 10) { true }
   }
 
   /// The cursor of a run before, which had listed more than this one has.
@@ -85,14 +85,20 @@ import Testing
     await append(1)
     let then = await feedback.checkpoint()
     await append(2)
-    let all = await feedback.items(since: feedback.cursor(of: "a.b"), limit: 10)
+    let all = await feedback.feedback(since: feedback.feedbackCursor(of: "a.b"), limit: 10) { true }
     #expect(all.count == 2)
-    await feedback.setCursor(of: "a.b", to: try #require(all.last).position)
+    await feedback.setFeedbackCursor(of: "a.b", to: try #require(all.last).position)
     await feedback.rewind(to: then)
-    #expect(await feedback.items(since: feedback.cursor(of: "a.b"), limit: 10).isEmpty)
+    #expect(
+      await feedback.feedback(since: feedback.feedbackCursor(of: "a.b"), limit: 10) { true }.isEmpty
+    )
     await append(3)
-    #expect(await feedback.items(since: feedback.cursor(of: "a.b"), limit: 10).count == 1)
-    #expect(await feedback.items(since: feedback.cursor(of: "c.d"), limit: 10).count == 2)
+    #expect(
+      await feedback.feedback(since: feedback.feedbackCursor(of: "a.b"), limit: 10) { true }.count
+        == 1)
+    #expect(
+      await feedback.feedback(since: feedback.feedbackCursor(of: "c.d"), limit: 10) { true }.count
+        == 2)
   }
 
   /// Whoever keeps a cursor of its own misses nothing, and hears nothing twice.
@@ -101,10 +107,10 @@ import Testing
     let tokens = (UInt64(0)..<2).map { DeviceToken(random: ($0, 1, 1), routingKey: 1) }
     let then = await feedback.checkpoint()
     await feedback.append(tokens[0], Topic("a.b")!, at: Instant(milliseconds: 5))
-    let cursor = try #require(await feedback.items(since: 0, limit: 10).last?.position)
+    let cursor = try #require(await feedback.feedback(since: 0, limit: 10) { true }.last?.position)
     await feedback.rewind(to: then)
     await feedback.append(tokens[1], Topic("a.b")!, at: Instant(milliseconds: 5))
-    #expect(await feedback.items(since: cursor, limit: 10).map(\.token) == [tokens[1]])
+    #expect(await feedback.feedback(since: cursor, limit: 10) { true }.map(\.token) == [tokens[1]])
   }
 
   /// The clock was set back between the runs.

@@ -26,7 +26,7 @@ final class FeedbackPages {
         at: runner.now)
       return handler.end(saying: [])
     }
-    let (storage, reader) = (handler.runner.settings.storage, peer.reader)
+    let (storage, reader) = (handler.runner.settings.storage.feedbackStore, peer.reader)
     let bound = NIOLoopBound((pages: self, handler: handler), eventLoop: handler.runner.eventLoop)
     handler.runner.eventLoop.makeFutureWithTask {
       try await storage.feedbackCursor(of: reader)
@@ -50,7 +50,7 @@ final class FeedbackPages {
     since position: Int64, _ reader: String, _ peer: BinaryPeer, _ handler: BinaryConnectionHandler
   ) {
     pageSince = RelayClock.steady
-    let storage = handler.runner.settings.storage
+    let storage = handler.runner.settings.storage.feedbackStore
     let question = question
     let bound = NIOLoopBound(
       (pages: self, handler: handler, peer: peer), eventLoop: handler.runner.eventLoop)
@@ -73,7 +73,7 @@ final class FeedbackPages {
   }
 
   private func finish(at position: Int64, _ reader: String, _ handler: BinaryConnectionHandler) {
-    let storage = handler.runner.settings.storage
+    let storage = handler.runner.settings.storage.feedbackStore
     let bound = NIOLoopBound(handler, eventLoop: handler.runner.eventLoop)
     handler.runner.eventLoop.makeFutureWithTask {
       try await storage.setFeedbackCursor(of: reader, to: position)

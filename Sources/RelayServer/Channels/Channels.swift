@@ -38,7 +38,7 @@ package actor Channels {
   private func adopt(_ stored: StoredChannel, at now: Instant) {
     registry.restore(stored.channel, lastNumber: stored.newest?.number ?? 0)
     guard let newest = stored.newest, newest.isStored(at: now) else { return }
-    inbox.send(.broadcast(.published(newest)))
+    inbox.loops?.administer(.broadcast(.published(newest)))
   }
 
   /// Follows changes in a cluster's bucket.
@@ -56,7 +56,7 @@ package actor Channels {
   private var cluster: ClusterJournal? { inbox.journal as? ClusterJournal }
 
   private func end(_ id: ChannelID) {
-    inbox.send(.broadcast(.ended(id)))
+    inbox.loops?.administer(.broadcast(.ended(id)))
     cluster?.forget(id)
   }
 
@@ -145,7 +145,7 @@ package actor Channels {
     }
     // It may have been deleted meanwhile.
     try registry.accept(broadcast)
-    inbox.send(.broadcast(.published(broadcast)))
+    inbox.loops?.administer(.broadcast(.published(broadcast)))
     return ChannelAnswer(status: 200, uniqueID: request.uniqueID)
   }
 }
