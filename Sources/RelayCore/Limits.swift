@@ -159,7 +159,7 @@ package enum Limits {
   /// How long a peer may read none of its unsent bytes.
   package static let stalled = Interval.minutes(5)
   /// How long a relay that ends waits on a connection for each: the end of a handshake, the first
-  /// request, a moment without requests, the answer to its PING.
+  /// request, those sent before its client knew; three times as long for a moment without requests.
   package static let farewell = Interval.seconds(1)
   /// Seconds without any output after which a connection without requests is closed with the relay
   /// at once; before, its client may still read.

@@ -223,6 +223,18 @@ final class ConnectionHandler: SocketHandler {
     markDirty()
   }
 
+  /// Answers a request, if its stream is still there.
+  func respond(to stream: StreamID, _ head: HeaderBlock, body: [UInt8]) {
+    do throws(HTTP2Error) {
+      try transport.http2.respond(to: stream, head, body: body)
+    } catch {
+      // A peer that does not read earlier answers must not wait for this one.
+      if case .queueFull = error {
+        transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
+      }
+    }
+  }
+
   func answer(_ stream: StreamID, _ answer: QueryAnswer) {
     guard isUsable, case .provider(let provider) = role else { return }
     provider.connection.answer(stream, answer, on: self)
@@ -299,9 +311,6 @@ final class ConnectionHandler: SocketHandler {
     case .announce:
       farewell = .announced(since: now)
       http2.announceGoAway()
-      // By itself, a PING would overtake it.
-      flush()
-      http2.ping(0)
       markDirty()
     }
   }
@@ -397,7 +406,6 @@ final class ConnectionHandler: SocketHandler {
     case .provider(let provider): provider.connection.received(events, at: now, on: self)
     case .device(let device): device.received(events, at: now, on: self)
     }
-    if case .announced = farewell, events.contains(.pingAcknowledged(0)) { sayFarewell() }
     events.removeAll(keepingCapacity: events.count < 1024)
   }
 

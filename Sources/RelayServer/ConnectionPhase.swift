@@ -25,14 +25,16 @@ enum ConnectionPhase {
 /// How a connection over HTTP/2 is told that the relay ends (RFC 9113 section 6.8), so that nothing
 /// is cut off that a client could not know about.
 ///
-///     unsaid ── a second at most: handshakes are finished, what has just come may ask,
-///       │        requests under way are answered
+///     unsaid ── handshakes are finished, what has just come may ask, for a second;
+///       │       requests under way are answered, for three
 ///       ├── quiet for long, or a phone that has asked ──▶ said
-///       └──▶ announced ── the PING behind it was answered, or a second ──▶ said
+///       └──▶ announced ── a second later ──▶ said
+///
+/// No PING asks when the client knows of it: python-h2, as in httpx and aioapns, takes what comes
+/// behind a GOAWAY for an error. For its sake the first one waits for a moment without requests.
 enum Farewell {
   case unsaid
-  /// A GOAWAY that ends nothing yet was sent, and a PING: whatever comes before its answer is from
-  /// a client that did not know.
+  /// A GOAWAY that ends nothing was sent: what is on its way is served.
   case announced(since: Instant)
   case said
 
@@ -51,14 +53,17 @@ enum Farewell {
 
   /// The next step of a relay that ends since `began`.
   func step(_ occasion: Occasion, since began: Instant, at now: Instant) -> Step {
-    func isOver(_ since: Instant) -> Bool { now - since >= Limits.farewell }
+    func isOver(_ since: Instant, _ times: Int64 = 1) -> Bool {
+      now - since >= Limits.farewell * times
+    }
     switch (self, occasion.phase) {
     case (.unsaid, .opening(let since)): return isOver(since) ? .abort : .wait
     case (.unsaid, .open(let since)) where occasion.isDevice:
       // A stream of lines lasts for ever: it has had its `bye`.
       return occasion.hasAsked || isOver(since) ? .say : .wait
     case (.unsaid, .open(let since)):
-      if occasion.openStreams > 0 { return isOver(max(since, began)) ? .announce : .wait }
+      // A push may wait for a stripe that moves, `Limits.hopAge` at most.
+      if occasion.openStreams > 0 { return isOver(max(since, began), 3) ? .announce : .wait }
       if occasion.isQuiet { return .say }
       return isOver(since) ? .announce : .wait
     case (.unsaid, .answering): return .say

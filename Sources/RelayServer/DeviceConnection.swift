@@ -298,14 +298,21 @@ extension DeviceConnection {
 
   // MARK: Lines to the device
 
-  func hello(_ stream: StreamID, on handler: ConnectionHandler) {
-    guard case .connecting(let listener) = streams[stream] else { return }
+  /// The head of an answer that goes on; false if the stream is gone.
+  func beginLines(_ stream: StreamID, on handler: ConnectionHandler) -> Bool {
     head.removeAll()
     head.append(":status", literal: "200")
     head.append("content-type", literal: "application/x-ndjson")
     do throws(HTTP2Error) {
       try handler.transport.http2.respond(to: stream, head, endStream: false)
+      return true
     } catch {
+      return false
+    }
+  }
+
+  func hello(_ stream: StreamID, on handler: ConnectionHandler) {
+    guard case .connecting(let listener) = streams[stream], beginLines(stream, on: handler) else {
       return
     }
     streams[stream] = .listening(listener)
@@ -480,14 +487,7 @@ extension DeviceConnection {
     head.removeAll()
     head.append(":status", Int(status))
     if !body.isEmpty { head.append("content-type", literal: "application/json") }
-    do throws(HTTP2Error) {
-      try handler.transport.http2.respond(to: stream, head, body: body)
-    } catch {
-      // The stream is gone, or too many earlier answers are unread.
-      if case .queueFull = error {
-        handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
-      }
-    }
+    handler.respond(to: stream, head, body: body)
     if status >= 400, !hasFullStreams { handler.transport.http2.chargeRefusal(stream) }
     streams[stream] = .ending(since: handler.runner.clock.steady(handler.runner.now))
     handler.markDirty()

@@ -122,13 +122,17 @@ final class LoopSet: Sendable {
     }
   }
 
-  /// Checks that an address is free, for callers with work to do before they listen.
+  /// Checks that an address is free, for callers with work to do before they listen. It does
+  /// not listen itself, since clients that connect meanwhile must be refused, not left waiting.
   static func check(_ endpoint: RelayConfiguration.Endpoint, _ key: String) async throws {
+    struct IsFree: Error {}
     do {
-      let channel = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
-        .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-        .bind(host: endpoint.host, port: endpoint.port).get()
-      try await channel.close()
+      let address = try SocketAddress.makeAddressResolvingHost(endpoint.host, port: endpoint.port)
+      _ = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+        .channelOption(.socketOption(.so_reuseaddr), value: 1)
+        .channelInitializer { $0.bind(to: address).flatMapThrowing { throw IsFree() } }
+        .connect(to: address).get()
+    } catch is IsFree {
     } catch {
       throw refusal(of: endpoint, key, error)
     }

@@ -104,14 +104,7 @@ extension DeviceConnection {
   /// The secret was right; returns false if the stream is for something else.
   func takeOrders(_ stream: StreamID, on handler: ConnectionHandler) -> Bool {
     guard case .proving(let device) = streams[stream] else { return false }
-    head.removeAll()
-    head.append(":status", literal: "200")
-    head.append("content-type", literal: "application/x-ndjson")
-    do throws(HTTP2Error) {
-      try handler.transport.http2.respond(to: stream, head, endStream: false)
-    } catch {
-      return true
-    }
+    guard beginLines(stream, on: handler) else { return true }
     // A phone has one. On another loop an older one may stay, which is asked nothing.
     if let older = handler.runner.orders.stream(of: device),
       let connection = handler.runner.connections[older.connection]

@@ -45,13 +45,13 @@ struct ProviderAnswerWriter {
     if case .accepted = answer {
       success.replace(Self.success.id, by: id)
       success.replace(Self.success.uniqueID, by: uniqueID)
-      return submit(stream, success, [], on: handler)
+      return handler.respond(to: stream, success, body: [])
     }
     head.removeAll()
     let body = appendRefusal(answer, at: handler.runner.now)
     head.append("apns-id", bytes: id)
     head.append("apns-unique-id", bytes: uniqueID)
-    submit(stream, head, body, on: handler)
+    handler.respond(to: stream, head, body: body)
   }
 
   /// Returns the body.
@@ -70,7 +70,7 @@ struct ProviderAnswerWriter {
   mutating func respondHeadersTooLarge(_ stream: StreamID, on handler: ConnectionHandler) {
     head.removeAll()
     head.append(":status", literal: "431")
-    submit(stream, head, [], on: handler)
+    handler.respond(to: stream, head, body: [])
   }
 
   mutating func respond(
@@ -79,7 +79,7 @@ struct ProviderAnswerWriter {
     head.removeAll()
     head.append(":status", status)
     head.append("content-type", literal: "application/json")
-    submit(stream, head, json, on: handler)
+    handler.respond(to: stream, head, body: json)
   }
 
   /// All 410s have a time (Apple, "Handling notification responses from APNs").
@@ -91,20 +91,5 @@ struct ProviderAnswerWriter {
   private mutating func appendStatus(_ rejection: Rejection) {
     head.append(":status", Int(rejection.status))
     head.append("content-type", literal: "application/json")
-  }
-
-  private func submit(
-    _ stream: StreamID, _ head: HeaderBlock, _ body: [UInt8], on handler: ConnectionHandler
-  ) {
-    do throws(HTTP2Error) {
-      try handler.transport.http2.respond(to: stream, head, body: body)
-    } catch {
-      // The peer has reset the stream, so nobody waits for this answer; or it does not read earlier
-      // ones, and must not wait for this one.
-      if case .queueFull = error {
-        handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
-      }
-      handler.runner.logger.debug("answer dropped", metadata: ["error": "\(error)"])
-    }
   }
 }

@@ -27,7 +27,7 @@ import Testing
             #expect(bye.reason == "shutdown")
             #expect(try await lines.nextOrEnd() == nil)
           }
-          // It has a second for its push; then it is warned, and told when it has heard that.
+          // It has time for its push; then it is warned, and told a second later.
           #expect(try await provider.next("the first GOAWAY") == "goaway 0 2147483647")
           #expect(try await provider.next("GOAWAY") == #"goaway 0 {"reason":"Shutdown"}"#)
           // The push that had begun is served to its end.

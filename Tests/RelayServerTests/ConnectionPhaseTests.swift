@@ -13,6 +13,7 @@ import Transport
   private static let now = Instant(milliseconds: 10_000)
   private static let young = now - .milliseconds(999)
   private static let old = now - .seconds(1)
+  private static let oldest = now - .seconds(3)
 
   /// (state, phase, device, has asked, open streams, quiet, began) and what follows.
   private static let table:
@@ -23,7 +24,8 @@ import Transport
       (.unsaid, .open(since: old), false, true, 0, false, young, .announce),
       (.unsaid, .open(since: old), false, true, 1, false, young, .wait),
       (.unsaid, .open(since: old), false, true, 1, true, young, .wait),
-      (.unsaid, .open(since: old), false, true, 1, false, old, .announce),
+      (.unsaid, .open(since: oldest), false, true, 1, false, old, .wait),
+      (.unsaid, .open(since: oldest), false, true, 1, false, oldest, .announce),
       (.unsaid, .open(since: old), false, true, 0, true, young, .say),
       (.unsaid, .open(since: young), true, false, 0, false, old, .wait),
       (.unsaid, .open(since: old), true, false, 0, false, young, .say),
@@ -109,9 +111,10 @@ import Transport
     try peer.exchange()
     scene.runner.drain()
     #expect(peer.isOpen && peer.goAways.isEmpty)
-    scene.runner.drain(at: later)
+    scene.runner.drain(at: later + Limits.farewell * 2)
     try peer.exchange()
-    // It has answered the PING, which came behind the first.
+    scene.runner.drain(at: later + Limits.farewell * 3)
+    try peer.exchange()
     #expect(peer.isOpen && peer.goAways == ["", shutdown])
     try peer.client.http2.write(Array("{}".utf8).span, to: stream)
     peer.client.http2.finish(stream)

@@ -1,5 +1,8 @@
+import NIOCore
+import NIOPosix
 import Primitives
 import RelayCore
+import RelaySetup
 import TestSupport
 import Testing
 
@@ -31,5 +34,45 @@ import Testing
       return
     }
     await loops.release([PartitionID(0)])
+  }
+
+  /// A balancer that tries the address at that moment goes on to the next relay.
+  @Test func nobodyConnectsToAnAddressThatIsOnlyChecked() async throws {
+    let group = MultiThreadedEventLoopGroup.singleton
+    // Below those that clients get, so that none connects to itself.
+    var port = Int.random(in: 20_000..<30_000)
+    func listen() async throws -> any Channel {
+      try await ServerBootstrap(group: group).bind(host: "127.0.0.1", port: port).get()
+    }
+    while true {
+      guard let channel = try? await listen() else {
+        port += 1
+        continue
+      }
+      let endpoint = RelayConfiguration.Endpoint(host: "127.0.0.1", port: port)
+      await #expect(throws: RelayConfiguration.ReadingError.self) {
+        try await LoopSet.check(endpoint, "provider")
+      }
+      try await channel.close()
+      break
+    }
+    let target = port
+    let connected = Task {
+      var count = 0
+      while !Task.isCancelled {
+        let client = ClientBootstrap(group: group)
+        guard let channel = try? await client.connect(host: "127.0.0.1", port: target).get() else {
+          continue
+        }
+        count += 1
+        try? await channel.close()
+      }
+      return count
+    }
+    for _ in 0..<300 { try await LoopSet.check(.init(host: "127.0.0.1", port: port), "provider") }
+    connected.cancel()
+    #expect(await connected.value == 0)
+    // The address is free.
+    try await listen().close()
   }
 }

@@ -168,13 +168,7 @@ struct ChannelExchanges {
     }
     if let id = answer.uniqueID { head.append("apns-unique-id", id.description) }
     if let channel = answer.channel { head.append("apns-channel-id", channel.description) }
-    do throws(HTTP2Error) {
-      try handler.transport.http2.respond(to: stream, head, body: answer.body)
-    } catch {
-      if case .queueFull = error {
-        handler.transport.http2.reset(stream, errorCode: HTTP2ErrorCode.enhanceYourCalm)
-      }
-    }
+    handler.respond(to: stream, head, body: answer.body)
     handler.markDirty()
   }
 
