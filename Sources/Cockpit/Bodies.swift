@@ -47,8 +47,12 @@ extension NotificationLife {
     case .discarded(let reason): return "Ended without delivery: \(reason.name)."
     case .delivered:
       let delivered = "Delivered \((last.at - life.steps[0].at).text) after it was accepted"
-      if case .outcome(.notShown(let reason))? = life.steps.last?.step {
+      switch life.steps.last?.step {
+      case .outcome(.notShown(let reason)):
         return "\(delivered); the phone, not the relay, did not show it: \(reason.inOneLine)."
+      case .outcome(.notLaunched(let reason)):
+        return "\(delivered); the phone, not the relay, did not run the app: \(reason.inOneLine)."
+      case .none, .some: break
       }
       guard case .decided(.waits(let limit, let until))? = life.steps.last?.step else {
         return "\(delivered)."

@@ -77,7 +77,9 @@ extension Refusal {
         waitingFor: waitingFor)
     case .noCheckpoint(let name):
       self = .missing(
-        "UnknownCheckpoint", "nothing was kept as \(name); GET /v1/checkpoints lists all")
+        "UnknownCheckpoint",
+        "nothing was kept as \(name); 'pushrelay checkpoint list' or GET /v1/checkpoints says what was"
+      )
     case .storeOnDisk:
       self = .conflict(
         "StoreOnDisk", "what is on disk cannot be taken back: start the relay with --store memory")

@@ -42,7 +42,8 @@ struct FaultRoutes {
   }
 
   private static let unknown = Refusal.missing(
-    "UnknownFault", "no fault has this name; GET /v1/faults lists all")
+    "UnknownFault",
+    "no fault has this name; 'pushrelay fault list' or GET /v1/faults says which there are")
 }
 
 /// The body of `PUT /v1/faults/{name}`:

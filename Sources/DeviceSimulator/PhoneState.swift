@@ -37,7 +37,7 @@ package struct PhoneState: Codable, Equatable, Sendable {
     package var refused: String?
     package var energy: Budget
     package var data: Budget
-    /// When the next silent push may wake it; in the past for at once.
+    /// When the next silent push may wake it; now for at once.
     package var nextSilent: Int64
     package var lastRun: Run?
     /// Only of apps that have Live Activities.
@@ -145,7 +145,7 @@ package struct PhoneState: Codable, Equatable, Sendable {
         badge: app.badge, refresh: app.isRefreshOn,
         refused: model.backgroundRefusal(of: app.id)?.rawValue,
         energy: Budget(app.energy, at: now), data: Budget(app.data, at: now),
-        nextSilent: model.nextSilent(of: app.id).milliseconds,
+        nextSilent: max(model.nextSilent(of: app.id), now).milliseconds,
         lastRun: runs[entry.apps[app.id.number]],
         activities: app.definition.activities == nil ? nil : ActivityBudget(model, app.id))
     }

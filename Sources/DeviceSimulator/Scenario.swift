@@ -1,5 +1,6 @@
 package import DeviceModel
 package import Primitives
+import RelayCore
 
 /// A script for a simulation: phones, apps, events and expectations. Read from JSON;
 /// docs/SCENARIO-KEYS.md has all keys.
@@ -53,7 +54,10 @@ public struct Scenario: Sendable {
       self.name = name
       habits = use.habits
       apps = topics.map { topic in
-        var app = AppDefinition(name: topic, modes: modes, activities: activities)
+        // An extension's topic has no activities.
+        let isExtension = PushType.suffixed(Array(topic.utf8).span) != nil
+        var app = AppDefinition(
+          name: topic, modes: modes, activities: isExtension ? nil : activities)
         app.environment = environment
         app.script.interface.add(["window", "list"])
         return app

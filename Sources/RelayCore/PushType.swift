@@ -78,7 +78,7 @@ package enum PushType: UInt8, CaseIterable, Sendable {
   }
 
   /// The type whose suffix the topic has; nil for an ordinary bundle ID.
-  private static func suffixed(_ topic: Span<UInt8>) -> PushType? {
+  package static func suffixed(_ topic: Span<UInt8>) -> PushType? {
     // The last component tells the suffixes apart.
     var start = topic.count
     while start > 0, topic[start - 1] != UInt8(ascii: ".") { start -= 1 }

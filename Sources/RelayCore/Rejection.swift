@@ -112,7 +112,11 @@ package enum Rejection: UInt8, CaseIterable, Error, Sendable {
     case .badPath: (404, "BadPath", "the path is not /3/device/<token>", .fix)
     case .methodNotAllowed: (405, "MethodNotAllowed", "the method is not POST", .fix)
     case .expiredToken: (410, "ExpiredToken", "the device token has expired", .dropToken)
-    case .unregistered: (410, "Unregistered", "the app was removed from the device", .dropToken)
+    case .unregistered:
+      (
+        410, "Unregistered",
+        "the token is none any more: the app was removed, or its activity ended", .dropToken
+      )
     case .payloadTooLarge:
       (413, "PayloadTooLarge", "the body is over 4096 bytes (5120 for voip)", .fix)
     case .tooManyProviderTokenUpdates:

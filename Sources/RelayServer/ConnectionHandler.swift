@@ -303,7 +303,7 @@ final class ConnectionHandler: SocketHandler {
     let http2 = transport.http2
     let occasion = Farewell.Occasion(
       phase: phase, isDevice: device != nil, hasAsked: http2.hasOpenedStreams,
-      openStreams: http2.openStreamCount, isQuiet: quietSweeps >= Limits.quietSweeps)
+      openStreams: http2.openStreamCount)
     switch farewell.step(occasion, since: began, at: now) {
     case .wait: return
     case .abort: abort()

@@ -27,11 +27,11 @@ enum ConnectionPhase {
 ///
 ///     unsaid ── handshakes are finished, what has just come may ask, for a second;
 ///       │       requests under way are answered, for three
-///       ├── quiet for long, or a phone that has asked ──▶ said
+///       ├── a moment without requests, or a phone that has asked ──▶ said
 ///       └──▶ announced ── a second later ──▶ said
 ///
-/// No PING asks when the client knows of it: python-h2, as in httpx and aioapns, takes what comes
-/// behind a GOAWAY for an error. For its sake the first one waits for a moment without requests.
+/// An announcement would be for all, were it not for python-h2 and httpx. They take what comes
+/// behind a GOAWAY for an error, and send a request again only if it is above the last stream.
 enum Farewell {
   case unsaid
   /// A GOAWAY that ends nothing was sent: what is on its way is served.
@@ -45,8 +45,6 @@ enum Farewell {
     /// A stream was opened on it, ever.
     var hasAsked: Bool
     var openStreams: Int
-    /// Nothing was written to it for `Limits.quietSweeps`.
-    var isQuiet: Bool
   }
 
   enum Step { case wait, abort, announce, say }
@@ -64,8 +62,7 @@ enum Farewell {
     case (.unsaid, .open(let since)):
       // A push may wait for a stripe that moves, `Limits.hopAge` at most.
       if occasion.openStreams > 0 { return isOver(max(since, began), 3) ? .announce : .wait }
-      if occasion.isQuiet { return .say }
-      return isOver(since) ? .announce : .wait
+      return isOver(since) ? .say : .wait
     case (.unsaid, .answering): return .say
     case (.announced(let since), _): return isOver(since) ? .say : .wait
     case (.said, _), (.unsaid, .closing), (.unsaid, .closed): return .wait

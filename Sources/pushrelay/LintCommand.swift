@@ -31,6 +31,8 @@ struct LintCommand: AsyncParsableCommand {
 
   private struct Verdict: Encodable {
     var kind: String?
+    /// When it goes, in words.
+    var when: String?
     var status = 200
     var reason: String?
     var message: String?
@@ -48,7 +50,7 @@ struct LintCommand: AsyncParsableCommand {
     if json {
       try Console.say(json: verdict)
     } else {
-      if let kind = verdict.kind { Console.say("\(kind)  \(Self.meaning(kind))") }
+      if let kind = verdict.kind, let when = verdict.when { Console.say("\(kind)  \(when)") }
       for warning in verdict.warnings { Console.say("note: \(warning.text)") }
     }
     if let reason = verdict.reason {
@@ -56,10 +58,18 @@ struct LintCommand: AsyncParsableCommand {
     }
   }
 
-  private static func meaning(_ kind: String) -> String {
-    kind == NotificationClass.silent.name
-      ? "throttled: the newest one waits until the budget has refilled or something else passes"
-      : "sent at once while the device is connected"
+  private static func when(_ notification: RelayCore.Notification) -> String {
+    switch (notification.notificationClass, notification.priority) {
+    case (.silent, .powerFirst):
+      "throttled, and waits while the screen is off: the newest one goes with something else"
+    case (.silent, _):
+      "throttled: the newest one waits until the budget has refilled or something else passes"
+    case (.visible, .immediate): "sent at once while the device is connected"
+    case (.visible, .powerAware):
+      "sent at once while the device is connected, but for Low Power Mode with the screen off"
+    case (.visible, .powerFirst):
+      "waits while the screen is off, for something else that wakes the device"
+    }
   }
 
   private func verdict(on payload: [UInt8]) -> Verdict {
@@ -68,6 +78,7 @@ struct LintCommand: AsyncParsableCommand {
     do throws(Rejection) {
       let notification = try notification(payload, &warnings)
       verdict.kind = notification.notificationClass.name
+      verdict.when = Self.when(notification)
     } catch {
       verdict.status = Int(error.status)
       verdict.reason = error.reason

@@ -142,8 +142,21 @@ struct ReadyFile: Codable {
 
   private static func path(_ state: String) -> String { state + "/ready.json" }
 
-  /// Another user's process may not be asked, which says that it is there.
-  private var isOfRunningProcess: Bool { pid > 0 && (kill(pid, 0) == 0 || errno != ESRCH) }
+  /// Another user's process may not be asked, which says that it is there. One that was killed may
+  /// still have its number, or another program have it by now.
+  private var isOfRunningProcess: Bool {
+    guard pid > 0, kill(pid, 0) == 0 || errno != ESRCH else { return false }
+    guard let own = Self.process("self"), let other = Self.process("\(pid)") else { return true }
+    return other.name == own.name && !["Z", "X"].contains(other.state)
+  }
+
+  /// The program of a process, and whether it is dead: `6318 (pushrelay) S …` (proc(5)).
+  private static func process(_ pid: String) -> (name: Substring, state: Substring)? {
+    guard let text = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8),
+      let begin = text.firstIndex(of: "("), let end = text.lastIndex(of: ")")
+    else { return nil }
+    return (text[begin..<end], text[end...].dropFirst(2).prefix(1))
+  }
 
   /// A listener on all addresses is reached by the loopback one, which its certificate has.
   private static func reachable(_ endpoint: RelayConfiguration.Endpoint) -> String {

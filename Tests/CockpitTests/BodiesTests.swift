@@ -85,5 +85,21 @@ import Testing
     #expect(body.waits?.by == "phone" && body.waits?.until == Self.until.milliseconds)
     let runs = try #require(NotificationLife(try life(steps + [.decided(.runs)]), at: Self.now))
     #expect(runs.waits == nil && runs.sentence == "Delivered 0s after it was accepted.")
+    let outcomes: [(DeliveryOutcome, String)] = [
+      (
+        .notLaunched(reason: "force-quit"),
+        "; the phone, not the relay, did not run the app: force-quit."
+      ),
+      (
+        .notShown(reason: "it has ended"),
+        "; the phone, not the relay, did not show it: it has ended."
+      ),
+      (.noData, "."),
+    ]
+    for (outcome, end) in outcomes {
+      let life = try life([.sent(.direct), .delivered, .outcome(outcome)])
+      let body = try #require(NotificationLife(life, at: Self.now))
+      #expect(body.sentence == "Delivered 0s after it was accepted" + end)
+    }
   }
 }

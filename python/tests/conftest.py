@@ -25,13 +25,7 @@ class Running:
         return (self.state / "admin.token").read_text().strip()
 
     def join(self) -> Relay:
-        return Relay.join(
-            f"http://{self.admin}",
-            self.token,
-            state=self.state,
-            provider=self.provider,
-            device=self.device,
-        )
+        return Relay.join(f"http://{self.admin}", self.token, state=self.state)
 
 
 @pytest.fixture

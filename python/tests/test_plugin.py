@@ -144,8 +144,6 @@ def test_a_relay_that_was_joined_keeps_what_others_have(
             pytester,
             f"--push-relay=http://{running.admin}/#token={running.token}",
             f"--push-relay-state={running.state}",
-            f"--push-relay-provider={running.provider}",
-            f"--push-relay-device={running.device}",
         )
         result.assert_outcomes(passed=5, failed=1)
         result.stdout.no_fnmatch_line("*- pushes of this test -*")

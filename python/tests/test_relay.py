@@ -2,14 +2,17 @@
 
 import asyncio
 import inspect
+import os
 import re
 import shutil
+import subprocess
+import sys
 import uuid
 from pathlib import Path
 
 import pytest
 from conftest import Running
-from pushrelay import NotMet, Phone, Push, Refused, Relay, RelayError, _process, aio
+from pushrelay import NotMet, Phone, Push, Refused, Relay, RelayError, _process, _run, aio
 
 SILENT = {"aps": {"content-available": 1}}
 
@@ -301,6 +304,29 @@ def test_an_executable_that_is_none_says_why(
     silent.chmod(0o755)
     with pytest.raises(RelayError, match="was not ready"):
         Relay(str(silent)).__enter__()
+
+
+@pytest.mark.skipif(_run._OWN.exists(), reason="the package has an executable of its own")
+def test_the_command_of_a_package_without_one_does_not_start_itself(tmp_path: Path) -> None:
+    command, other = tmp_path / "a" / "pushrelay", tmp_path / "b" / "pushrelay"
+    for path, text in (
+        (command, f"#!{sys.executable}\nfrom pushrelay._run import main\nmain()\n"),
+        (other, '#!/bin/sh\necho "$@"\n'),
+    ):
+        path.parent.mkdir()
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def said(*directories: Path) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PATH": os.pathsep.join(map(str, directories))}
+        environment.pop("PUSHRELAY", None)
+        return subprocess.run(
+            [command, "--version"], env=environment, capture_output=True, text=True, timeout=20
+        )
+
+    assert said(command.parent, other.parent).stdout == "--version\n"
+    alone = said(command.parent)
+    assert alone.returncode == 1 and "set PUSHRELAY" in alone.stderr
 
 
 def test_a_phone_and_a_push_that_find_nobody_say_so(running: Running) -> None:

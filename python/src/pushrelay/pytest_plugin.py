@@ -29,12 +29,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=".pushrelay",
         help="its state directory, or ca.pem and keys/ from there (%(default)s)",
     )
-    for port, default in (("provider", "127.0.0.1:2197"), ("device", "127.0.0.1:5223")):
+    for port, default in (("provider", 2197), ("device", 5223)):
         group.addoption(
             f"--push-relay-{port}",
             metavar="HOST:PORT",
-            default=default,
-            help=f"its {port} listener (%(default)s)",
+            help=f"its {port} listener (that of ready.json in DIR, else 127.0.0.1:{default})",
         )
 
 

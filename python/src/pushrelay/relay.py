@@ -60,8 +60,8 @@ class Relay:
         token: str | None = None,
         *,
         state: str | os.PathLike[str] = ".pushrelay",
-        provider: str = "127.0.0.1:2197",
-        device: str = "127.0.0.1:5223",
+        provider: str | None = None,
+        device: str | None = None,
         channels: str | None = None,
         executable: str | None = None,
     ) -> Relay:
@@ -69,7 +69,8 @@ class Relay:
 
         The token may be in the URL, as in the address of its page (`#token=…`), or in
         `admin.token` of `state`. `state` is its state directory or a copy of `ca.pem` and `keys/`
-        from there: without them nothing can be pushed. It is only read.
+        from there: without them nothing can be pushed. It is only read. Listeners that are not named
+        are those of its `ready.json`, else the usual ones, 127.0.0.1:2197 and 127.0.0.1:5223.
 
         Nothing of the relay is started or ended; `leave` takes back what was made.
         """
@@ -80,7 +81,11 @@ class Relay:
             token = parts.fragment.removeprefix("token=")
         if token is None:
             token = relay._read("admin.token").strip()
-        relay._provider, relay._device, relay._channels = provider, device, channels
+        path = relay._state / "ready.json"
+        ready = json.loads(path.read_text()) if path.exists() else {}
+        relay._provider = provider or ready.get("provider", "127.0.0.1:2197")
+        relay._device = device or ready.get("device", "127.0.0.1:5223")
+        relay._channels = channels or ready.get("channels")
         relay._admin = Admin(parts.netloc, token)
         relay._directory = tempfile.TemporaryDirectory(prefix="pushrelay-")
         return relay
