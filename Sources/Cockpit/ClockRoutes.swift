@@ -78,8 +78,7 @@ extension Refusal {
     case .noCheckpoint(let name):
       self = .missing(
         "UnknownCheckpoint",
-        "nothing was kept as \(name); 'pushrelay checkpoint list' or GET /v1/checkpoints says what was"
-      )
+        "nothing was kept as \(name); 'pushrelay checkpoint list' says what was")
     case .storeOnDisk:
       self = .conflict(
         "StoreOnDisk", "what is on disk cannot be taken back: start the relay with --store memory")

@@ -43,7 +43,7 @@ struct FaultRoutes {
 
   private static let unknown = Refusal.missing(
     "UnknownFault",
-    "no fault has this name; 'pushrelay fault list' or GET /v1/faults says which there are")
+    "no fault has this name; 'pushrelay fault list' says which there are")
 }
 
 /// The body of `PUT /v1/faults/{name}`:

@@ -54,7 +54,7 @@ public struct Scenario: Sendable {
       self.name = name
       habits = use.habits
       apps = topics.map { topic in
-        // An extension's topic has no activities.
+        // A topic with a push type's suffix has no activities.
         let isExtension = PushType.suffixed(Array(topic.utf8).span) != nil
         var app = AppDefinition(
           name: topic, modes: modes, activities: isExtension ? nil : activities)

@@ -14,6 +14,8 @@ struct OrderBook {
   var introduction: Task<Void, Never>?
   /// Reads the phone's stream of orders; it is there without coverage, too.
   var task: Task<Void, Never>?
+  /// Until the next try, while no link would notice that the relay is there again.
+  var pause: Task<Void, any Error>?
   /// Lines to that stream.
   var feed: AsyncStream<PhoneSession.SentLine>.Continuation?
   /// The trace since the order that is being carried out; nil without one.
@@ -48,17 +50,21 @@ extension PhoneDriver {
   /// Opens the phone's stream of orders, if it has none. A relay that is older, or in production,
   /// has no such path.
   func takeOrders(_ phone: Int) {
+    phones[phone].orders.pause?.cancel()
     guard configuration.takesOrders, phones[phone].orders.task == nil, ending == nil,
       let identity = phones[phone].orders.identity
     else { return }
     // The clock waits for it: from then on it can tell the phone the time wherever that is.
     untold += 1
     phones[phone].orders.task = Task {
-      let wasOpen = await readOrders(phone, as: identity)
-      if wasOpen { await keepReading(phone, as: identity) }
+      guard case .ended = await readOrders(phone, as: identity) else {
+        phones[phone].orders.task = nil
+        return
+      }
+      await keepReading(phone, as: identity)
       phones[phone].orders.task = nil
       // The link may have been quicker to come back.
-      if wasOpen, phones[phone].lines != nil { takeOrders(phone) }
+      if phones[phone].lines != nil { takeOrders(phone) }
     }
   }
 
@@ -69,35 +75,45 @@ extension PhoneDriver {
       let model = simulation.model(of: phone)
       return ending == nil && (!model.network.isConnected || model.wakefulness == .off)
     }
-    var pause = Duration.seconds(1)
+    var length = Duration.seconds(1)
     while isLinkless() {
-      try? await Task.sleep(for: pause)
+      let pause = Task { [length] in try await Task.sleep(for: length) }
+      phones[phone].orders.pause = pause
+      try? await pause.value
       guard isLinkless() else { return }
       untold += 1
-      pause = await readOrders(phone, as: identity) ? .seconds(1) : min(pause * 2, .seconds(4))
+      switch await readOrders(phone, as: identity) {
+      case .ended: length = .seconds(1)
+      case .failed(let client):
+        length = min(length * 2, .seconds(4))
+        // It may have ended with the relay.
+        if let client, ending == nil { await pool.discard(client, of: phone) }
+      case .refused: return
+      }
     }
   }
 
-  private nonisolated func ordersStream(
-    _ phone: Int, as identity: DeviceIdentity
-  ) async -> ClientStream? {
-    guard let client = try? await pool.client(for: phone) else { return nil }
+  private enum Reading {
+    case ended
+    /// It could not be opened, on this connection if there was one.
+    case failed(RelayClient?)
+    /// The relay does not know the phone any more, or is in production.
+    case refused
+  }
+
+  private nonisolated func readOrders(_ phone: Int, as identity: DeviceIdentity) async -> Reading {
+    var client: RelayClient?
+    let stream: ClientStream
     do {
-      return try await DeviceAPI(client).openStream("orders", of: identity)
-    } catch ClientError.refused {
-      return nil
+      let known = try await pool.client(for: phone)
+      client = known
+      stream = try await DeviceAPI(known).openStream("orders", of: identity)
     } catch {
-      // The connection ended with the relay.
-      await pool.discard(client, of: phone)
-      return nil
-    }
-  }
-
-  /// Returns whether the stream was open.
-  private nonisolated func readOrders(_ phone: Int, as identity: DeviceIdentity) async -> Bool {
-    guard let stream = await ordersStream(phone, as: identity) else {
       await opened(ordersOf: phone, nil)
-      return false
+      guard case ClientError.refused(let refusal) = error, refusal.status < 500 else {
+        return .failed(client)
+      }
+      return .refused
     }
     let (lines, feed) = AsyncStream.makeStream(of: PhoneSession.SentLine.self)
     await opened(ordersOf: phone, feed)
@@ -121,7 +137,7 @@ extension PhoneDriver {
       stream.cancel()
     }
     await closed(ordersOf: phone)
-    return true
+    return .ended
   }
 
   /// A phone whose relay's clock moves only when told follows it there, too.

@@ -301,6 +301,7 @@ package actor PhoneDriver {
       phone.abandoned?.cancel()
       phone.orders.introduction?.cancel()
       phone.orders.task?.cancel()
+      phone.orders.pause?.cancel()
       if let lines = phone.lines { lines.finish() } else { phone.task?.cancel() }
     }
     // A link with a long latency would hold its last lines back for as long.

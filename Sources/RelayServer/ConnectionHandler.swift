@@ -301,9 +301,10 @@ final class ConnectionHandler: SocketHandler {
   func drain(since began: Instant, at now: Instant) {
     guard isUsable else { return }
     let http2 = transport.http2
+    // Requests beyond the limit of a turn are there, and not open yet.
     let occasion = Farewell.Occasion(
       phase: phase, isDevice: device != nil, hasAsked: http2.hasOpenedStreams,
-      openStreams: http2.openStreamCount)
+      openStreams: http2.openStreamCount + (transport.hasUnread ? 1 : 0))
     switch farewell.step(occasion, since: began, at: now) {
     case .wait: return
     case .abort: abort()

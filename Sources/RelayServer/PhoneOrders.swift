@@ -113,6 +113,10 @@ extension DeviceConnection {
     }
     streams[stream] = .takingOrders(OrderTaker(device: device))
     handler.runner.orders.take(device, on: handler.address(stream))
+    // It came while the relay began to end.
+    if handler.runner.connections.drainsSince != nil {
+      end(stream, at: handler.runner.now, on: handler)
+    }
     return true
   }
 

@@ -147,7 +147,8 @@ struct ReadyFile: Codable {
   private var isOfRunningProcess: Bool {
     guard pid > 0, kill(pid, 0) == 0 || errno != ESRCH else { return false }
     guard let own = Self.process("self"), let other = Self.process("\(pid)") else { return true }
-    return other.name == own.name && !["Z", "X"].contains(other.state)
+    let isRelay = other.name == own.name || other.name.contains("pushrelay")
+    return isRelay && !["Z", "X"].contains(other.state)
   }
 
   /// The program of a process, and whether it is dead: `6318 (pushrelay) S …` (proc(5)).

@@ -63,10 +63,11 @@ import Transport
   /// Its handshake is finished, it asks, is answered, and only then told.
   @Test(arguments: [true, false]) func whoHasJustComeIsServed(isProvider: Bool) throws {
     let scene = ConnectionScene()
+    let start = RelayClock.steady
     let peer = try scene.connect(provider: isProvider, .tls13)
-    scene.runner.drain()
+    scene.runner.drain(at: start)
     try peer.exchange()
-    scene.runner.drain()
+    scene.runner.drain(at: start)
     let stream =
       isProvider
       ? try peer.request("POST", "/3/device/abcd", [("apns-topic", "a.b")], body: Array("{}".utf8))
@@ -74,7 +75,7 @@ import Transport
     try peer.exchange()
     #expect(peer.statuses[stream] == (isProvider ? 400 : 201))
     #expect(peer.goAways.isEmpty && peer.isOpen)
-    scene.runner.drain(at: isProvider ? later : RelayClock.steady)
+    scene.runner.drain(at: isProvider ? later : start)
     try peer.exchange()
     #expect(peer.goAways == [shutdown] && !peer.isOpen)
   }
@@ -122,8 +123,9 @@ import Transport
 
   @Test func aHandshakeThatTakesLongIsDroppedWhenTheRelayDrains() throws {
     let scene = ConnectionScene()
+    let start = RelayClock.steady
     let peer = try scene.connect(provider: true, .tls13)
-    #expect(scene.runner.drain() == 1 && peer.isOpen)
+    #expect(scene.runner.drain(at: start) == 1 && peer.isOpen)
     #expect(scene.runner.drain(at: later) == 0 && !peer.isOpen)
   }
 

@@ -308,11 +308,9 @@ def test_an_executable_that_is_none_says_why(
 
 @pytest.mark.skipif(_run._OWN.exists(), reason="the package has an executable of its own")
 def test_the_command_of_a_package_without_one_does_not_start_itself(tmp_path: Path) -> None:
-    command, other = tmp_path / "a" / "pushrelay", tmp_path / "b" / "pushrelay"
-    for path, text in (
-        (command, f"#!{sys.executable}\nfrom pushrelay._run import main\nmain()\n"),
-        (other, '#!/bin/sh\necho "$@"\n'),
-    ):
+    command, like, other = (tmp_path / name / "pushrelay" for name in "abc")
+    script = f"#!{sys.executable}\nfrom pushrelay._run import main\nmain()\n"
+    for path, text in ((command, script), (like, script), (other, '#!/bin/sh\necho "$@"\n')):
         path.parent.mkdir()
         path.write_text(text)
         path.chmod(0o755)
@@ -324,8 +322,8 @@ def test_the_command_of_a_package_without_one_does_not_start_itself(tmp_path: Pa
             [command, "--version"], env=environment, capture_output=True, text=True, timeout=20
         )
 
-    assert said(command.parent, other.parent).stdout == "--version\n"
-    alone = said(command.parent)
+    assert said(command.parent, like.parent, other.parent).stdout == "--version\n"
+    alone = said(command.parent, like.parent)
     assert alone.returncode == 1 and "set PUSHRELAY" in alone.stderr
 
 

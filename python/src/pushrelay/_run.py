@@ -23,10 +23,12 @@ def main() -> None:
 
 
 def _elsewhere() -> str:
-    """The first pushrelay on the PATH that is not this command, which would start itself."""
-    own = Path(sys.argv[0]).resolve()
+    """The first pushrelay on the PATH that is not this command or its like, which start each other."""
     for directory in os.environ.get("PATH", "").split(os.pathsep):
-        path = Path(directory) / "pushrelay"
-        if os.access(path, os.X_OK) and path.is_file() and path.resolve() != own:
-            return str(path)
+        path = Path(directory).absolute() / "pushrelay"
+        if not os.access(path, os.X_OK) or not path.is_file():
+            continue
+        with path.open("rb") as file:
+            if b"pushrelay._run" not in file.read(4096):
+                return str(path)
     sys.exit("Error: this package came without the executable: set PUSHRELAY to it, or put it on the PATH")
