@@ -23,10 +23,12 @@ struct ConnectionTable {
   /// Since when the relay ends, in the machine's time. What was accepted before comes late and is
   /// served.
   var drainsSince: Instant?
+  /// The relay has ended, and its journal with it: nobody is served any more.
+  var isOver = false
 
   var count: Int { http2.count + binary.count + proxied.count }
 
-  /// Adds a connection and returns its number; nil when there are too many.
+  /// Adds a connection and returns its number; nil when there are too many or the relay has ended.
   mutating func add(_ connection: ConnectionHandler) -> ConnectionNumber? {
     let number = nextNumber()
     if let number { http2[number] = connection }
@@ -52,7 +54,7 @@ struct ConnectionTable {
   }
 
   private mutating func nextNumber() -> ConnectionNumber? {
-    guard count < Limits.connectionsPerLoop else { return nil }
+    guard count < Limits.connectionsPerLoop, !isOver else { return nil }
     return numbers.next { http2[$0] != nil || binary[$0] != nil || proxied[$0] != nil }
   }
 

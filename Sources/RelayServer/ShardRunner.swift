@@ -343,6 +343,7 @@ final class ShardRunner {
   }
 
   func closeAll() {
+    connections.isOver = true
     for connection in connections.http2.values { connection.abort() }
     for connection in connections.binary.values { connection.abort() }
     for connection in connections.proxied.values { connection.abort() }

@@ -16,6 +16,9 @@ import Testing
     scene.runner.connections.remove(2)
     let left = [1, 2].map { scene.runner.connections[$0] }
     #expect(left[0] === first && left[1] == nil)
+    scene.runner.closeAll()
+    let late = scene.runner.connections.add(second)
+    #expect(late == nil)
   }
 }
 
