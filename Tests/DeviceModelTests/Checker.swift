@@ -49,6 +49,11 @@ struct Checker {
   /// The power went, without a word from the phone.
   mutating func powerFailed() { isAwake = false }
 
+  /// The name of a case. Its values are not written out: an archive is long.
+  private func name<Step>(_ step: Step) -> String {
+    Mirror(reflecting: step).children.first?.label ?? "\(step)"
+  }
+
   private mutating func check(_ action: PhoneAction) {
     switch action {
     case .phone(let step): check(step)
@@ -103,7 +108,7 @@ struct Checker {
     case .merged: demand(lock == .unlocked, "merged while locked")
     default: break
     }
-    counts["\(step)".prefix { $0.isLetter || $0 == " " }.description, default: 0] += 1
+    counts[name(step), default: 0] += 1
   }
 
   private mutating func check(_ id: CallbackID, _ app: AppID, _ step: CallbackStep) {
@@ -122,7 +127,7 @@ struct Checker {
       // keeps one handler ends another's call.
       if questions.remove(id) != nil { asked = [] }
     }
-    counts["\(step)".prefix { $0.isLetter || $0 == " " }.description, default: 0] += 1
+    counts[name(step), default: 0] += 1
   }
 
   private mutating func check(_ id: TransferID, _ step: TransferStep) {
@@ -132,7 +137,7 @@ struct Checker {
     case .ended: over.insert(id)
     case .queued, .started, .brokeOff, .held: break
     }
-    counts["transfer \(step)".prefix { $0.isLetter || $0 == " " }.description, default: 0] += 1
+    counts["transfer " + name(step), default: 0] += 1
   }
 
   private mutating func check(_ app: AppID, _ step: ArchiveStep) {
