@@ -377,11 +377,6 @@ extension Phone {
     }
   }
 
-  mutating func activitiesDue() {
-    activityTimer = .never
-    for index in apps.indices { reviewActivities(index) }
-  }
-
   mutating func setActivityTimer() {
     var next = Instant.never
     for index in apps.indices where apps[index].book != nil {
@@ -389,9 +384,7 @@ extension Phone {
         next = min(next, activity.nextMoment(limits))
       }
     }
-    guard next < activityTimer else { return }
-    activityTimer = next
-    timers.set(.activitiesDue, at: max(next, now))
+    timers.set(.activities, at: max(next, now))
   }
 }
 

@@ -30,12 +30,12 @@ extension Phone {
   /// reason (WWDC 2013 session 204).
   mutating func sleepIfIdle() {
     // The dark screen is reported in time, whatever keeps the phone awake.
-    if litUntil > now { lookAgain(at: litUntil) }
+    if litUntil > now { timers.set(.sleep, at: litUntil) }
     guard case .awake(let least) = wakefulness, lock != .unlocked, callbacks.isEmpty,
       !apps.contains(where: { $0.playsInBackground }), !isUsingDocuments
     else { return }
     let until = max(least, litUntil)
-    guard until <= now else { return lookAgain(at: until) }
+    guard until <= now else { return timers.set(.sleep, at: until) }
     for index in apps.indices where apps[index].state == .background {
       // The grace period may end just now, with its timer still to come.
       suspendIfIdle(index)
@@ -46,12 +46,6 @@ extension Phone {
     }
     wakefulness = .asleep
     emit(.phone(.slept))
-  }
-
-  private mutating func lookAgain(at moment: Instant) {
-    guard moment < sleepTimer else { return }
-    sleepTimer = moment
-    timers.set(.sleepDue, at: moment)
   }
 
   // MARK: Background tasks
@@ -380,9 +374,7 @@ extension Phone {
   mutating func setFetchTimer() {
     var earliest = Instant.never
     for index in apps.indices { earliest = min(earliest, apps[index].plan.dueAt) }
-    guard earliest < fetchTimer else { return }
-    fetchTimer = earliest
-    timers.set(.fetchesDue, at: max(earliest, now))
+    timers.set(.fetches, at: max(earliest, now))
   }
 
   /// Learns the use, and settles the expected use it belongs to.

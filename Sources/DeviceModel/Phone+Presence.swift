@@ -8,8 +8,6 @@ extension Phone {
   mutating func switchOff() {
     endAll(.switchedOff)
     timers = TimerQueue()
-    (sleepTimer, fetchTimer, transferTimer) = (.never, .never, .never)
-    activityTimer = .never
     wakefulness = .off
     emit(.phone(.switchedOff))
   }

@@ -90,15 +90,8 @@ extension Phone {
     {
       next = min(next, energy.end(spending: radioCost.milliwatts, from: now))
     }
-    lookAtTransfers(at: next)
-  }
-
-  private mutating func lookAtTransfers(at moment: Instant) {
     // At least a millisecond ahead, so that time advances: no endless loop.
-    let due = max(moment, now + .milliseconds(1))
-    guard due < transferTimer else { return }
-    transferTimer = due
-    timers.set(.transfersDue, at: due)
+    timers.set(.transfers, at: max(next, now + .milliseconds(1)))
   }
 
   /// Energy with which discretionary transfers begin on battery; they go on while there is any.
@@ -226,7 +219,7 @@ extension Phone {
     service.transfers[index].unansweredCount = count + 1
     service.transfers[index].asksAgainAt = now + .milliseconds(pause)
     service.transfers[index].phase = .waiting(.queue)
-    lookAtTransfers(at: now + .milliseconds(pause))
+    timers.set(.transfers, at: now + .milliseconds(pause))
   }
 
   /// An app in front can answer.

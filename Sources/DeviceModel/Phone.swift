@@ -76,11 +76,6 @@ package struct Phone: Codable, Sendable {
   var litUntil = Instant(milliseconds: .min)
   /// As last reported to the relay.
   var reported: DeviceCondition
-  /// The earliest timers set; later ones are not needed.
-  var sleepTimer = Instant.never
-  var fetchTimer = Instant.never
-  var transferTimer = Instant.never
-  var activityTimer = Instant.never
   var coordination = Coordination()
   var uses: [AccessID: RunningUse] = [:]
   var useNumbering = Numbering()
@@ -269,20 +264,18 @@ extension Phone {
     case .deadline(let callback): deadlinePassed(callback)
     case .graceEnds(let app): suspendIfIdle(app.number)
     case .taskSliceEnds(let app): taskSliceEnded(app.number)
-    case .sleepDue: sleepTimer = .never
     case .foregroundContent(let app): contentArrived(app.number)
     case .heldPush(let app): releaseHeld(app.number)
     case .heldExpires(let app): dropExpired(app.number)
     case .bannerDue(let callback): bannerDue(callback)
-    case .fetchesDue:
-      fetchTimer = .never
-      fetchesDue()
-    case .transfersDue:
-      transferTimer = .never
-      mustReviewTransfers = true
     case .documentWritten(let document): syncServiceWrote(document)
     case .documentUse(let use): documentWorked(use)
-    case .activitiesDue: activitiesDue()
+    // Each change looks.
+    case .look(.sleep): break
+    case .look(.fetches): fetchesDue()
+    case .look(.transfers): mustReviewTransfers = true
+    case .look(.activities):
+      for index in apps.indices { reviewActivities(index) }
     }
   }
 

@@ -62,8 +62,6 @@ extension Phone {
     service.powerFailed()
     (lock, wakefulness, foreground) = (.locked, .asleep, nil)
     (timers, coordination, uses) = (TimerQueue(), Coordination(), [:])
-    (sleepTimer, fetchTimer, transferTimer) = (.never, .never, .never)
-    activityTimer = .never
     (mustReviewTransfers, mustCoalesce, mustShowActivities) = (false, false, false)
     litUntil = Instant(milliseconds: .min)
     vault = ArchiveVault()

@@ -9,16 +9,18 @@ enum TimerKind: Hashable, Sendable {
   case deadline(CallbackID)
   case graceEnds(AppID)
   case taskSliceEnds(AppID)
-  case sleepDue
   case foregroundContent(AppID)
   case heldPush(AppID)
   case heldExpires(AppID)
   case bannerDue(CallbackID)
-  case fetchesDue
-  case transfersDue
   case documentWritten(DocumentID)
   case documentUse(AccessID)
-  case activitiesDue
+  case look(Look)
+}
+
+/// Of the whole phone, and one at a time of each: the earliest that was asked for.
+enum Look: Int, CaseIterable, Sendable {
+  case sleep, fetches, transfers, activities
 }
 
 /// Earliest first; equal times in order of insertion.
@@ -37,6 +39,7 @@ struct TimerQueue: Sendable {
 
   private var heap = Heap<Entry>()
   private var numbering = Numbering()
+  private var looks = Look.allCases.map { _ in Instant.never }
 
   var nextMoment: Instant? { heap.min?.at }
 
@@ -44,8 +47,22 @@ struct TimerQueue: Sendable {
     heap.insert(Entry(at: moment, order: numbering.next(), kind: kind))
   }
 
+  /// Later ones are not needed, and an earlier one takes the place of what was set.
+  mutating func set(_ look: Look, at moment: Instant) {
+    guard moment < looks[look.rawValue] else { return }
+    looks[look.rawValue] = moment
+    set(.look(look), at: moment)
+  }
+
   mutating func popDue(at moment: Instant) -> Entry? {
-    guard let first = heap.min, first.at <= moment else { return nil }
-    return heap.popMin()
+    while let first = heap.min, first.at <= moment {
+      heap.removeMin()
+      guard case .look(let look) = first.kind else { return first }
+      if looks[look.rawValue] == first.at {
+        looks[look.rawValue] = .never
+        return first
+      }
+    }
+    return nil
   }
 }

@@ -123,6 +123,29 @@ import Testing
     }
   }
 
+  /// What a phone looks at comes to something, or is some time away. Seed 22 has a transfer that
+  /// drains the budget while others wait: it looked every millisecond.
+  @Test func aPhoneDoesNotLookWithoutEnd() {
+    for seed in [22] + Array(seeds(1..<21)) {
+      let (steps, expected, _) = live(seed) { _, _, _ in }
+      var phone = phone(seed)
+      var effects: [PhoneEffect] = []
+      var now = Bench.start
+      var looks = 0
+      for step in steps {
+        let next = now + step.lapse
+        while let wake = phone.nextWake, wake < next, looks < 20_000 {
+          looks += 1
+          phone.handle(.tick, at: wake, into: &effects)
+        }
+        now = next
+        phone.handle(step.event, at: now, into: &effects)
+      }
+      let minutes = (now - Bench.start).milliseconds / 60_000
+      #expect(looks <= expected.count + Int(minutes), "seed \(seed)")
+    }
+  }
+
   /// Whatever moment a caller names, nothing overflows.
   @Test func anyMomentIsSurvived() {
     for start in [Int64.min, 0, Bench.start.milliseconds, .max] {
