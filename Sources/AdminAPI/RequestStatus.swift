@@ -93,13 +93,39 @@ package struct RequestStatus: Codable, Equatable, Sendable {
     if let answer = request.answer {
       status = answer.status
       (reason, message) = (answer.refusal?.reason, answer.refusal?.text)
-      if answer.outcome == .push(.rejected(.badDeviceToken)),
-        let service = request.token?.environment
-      {
-        message? += "; it is made as those of the \(service.rawValue) service are"
+      if let found = answer.rejection.flatMap({ Self.finding($0, request) }) {
+        message? += "; \(found)"
       }
       milliseconds = answer.after.milliseconds
     }
+  }
+}
+
+extension RequestStatus {
+  /// The field that a refusal is about.
+  private static let fields: [Rejection: FieldName] = [
+    .badCollapseID: .apnsCollapseID, .badExpirationDate: .apnsExpiration, .badMessageID: .apnsID,
+    .badPriority: .apnsPriority, .badTopic: .apnsTopic, .deviceTokenNotForTopic: .apnsTopic,
+    .invalidPushType: .apnsPushType, .topicDisallowed: .apnsTopic, .methodNotAllowed: .method,
+    .badPath: .path,
+  ]
+
+  /// The value for which it was refused.
+  private static func finding(_ rejection: Rejection, _ request: SentRequest) -> String? {
+    if rejection == .badDeviceToken, let service = request.token?.environment {
+      return "it is made as those of the \(service.rawValue) service are"
+    }
+    if rejection == .duplicateHeaders {
+      let counts = Dictionary(grouping: request.headers, by: \.name).mapValues(\.count)
+      let names = counts.filter { $0.value > 1 }.keys.sorted()
+      return names.isEmpty ? nil : names.joined(separator: ", ")
+    }
+    guard let field = fields[rejection] else { return nil }
+    guard let value = request.header(field.wireName) else {
+      return field == .apnsPushType ? "none came" : nil
+    }
+    let type = field == .apnsTopic ? request.pushType.map { ", of type \($0)" } : nil
+    return "\"\(value.prefix(80))\" came\(type ?? "")"
   }
 }
 

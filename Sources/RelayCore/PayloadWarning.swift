@@ -28,6 +28,7 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
   case unknownHeader
   case unusualValue
   case activityKeysOfAStart
+  case unusualExpiration
 
   /// The case's name, in logs and documentation: renaming a case changes what providers see.
   package var name: String { "\(self)" }
@@ -74,6 +75,9 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
     case .unusualValue: "badge or interruption-level has a value that is not documented"
     case .activityKeysOfAStart:
       "an update or end of a Live Activity has keys that only a start has, such as attributes"
+    case .unusualExpiration:
+      "apns-expiration has passed, which counts as 0, or is over a year away: UNIX seconds are "
+        + "wanted, neither seconds from now nor milliseconds"
     }
   }
 }

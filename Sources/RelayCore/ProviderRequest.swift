@@ -210,7 +210,12 @@ package struct ProviderRequestHead: Sendable {
       if warnings.contains(.pushTypeInferred) { throw .invalidPushType }
     }
     var seconds: Int64?
-    if case .given(let given) = expiration { seconds = given }
+    if case .given(let given) = expiration {
+      seconds = given
+      let moment = Instant(unixSeconds: given)
+      let isUsual = given == 0 || moment > now && moment < now + .days(366)
+      if !isUsual { warnings.set(.unusualExpiration, to: true) }
+    }
     var collapse: [UInt8] = []
     if case .given(let given) = collapseID { collapse = given }
     return Notification(

@@ -91,6 +91,10 @@ package struct SentRequest: Sendable {
       }
     }
 
+    package var rejection: Rejection? {
+      if case .push(let answer) = outcome { answer.rejection } else { nil }
+    }
+
     /// Of a refusal, with a sentence for people.
     package var refusal: (reason: String, text: String)? {
       switch outcome {

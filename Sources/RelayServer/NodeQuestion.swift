@@ -316,11 +316,9 @@ extension PushNote {
     from reader: inout ByteReader
   ) throws(CodecError) -> CaseSet<PayloadWarning> {
     var warnings = CaseSet<PayloadWarning>()
+    // A newer node may know more of them.
     for number: UInt8 in try reader.read([UInt8].self) {
-      guard let warning = PayloadWarning(rawValue: number) else {
-        throw reader.invalid(Self.self)
-      }
-      warnings.insert(warning)
+      if let warning = PayloadWarning(rawValue: number) { warnings.insert(warning) }
     }
     return warnings
   }

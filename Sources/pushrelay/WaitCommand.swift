@@ -65,16 +65,25 @@ struct WaitCommand: AsyncParsableCommand {
     let body: JSONObject = [
       "expect": expect, "within": within, "advance": advance, "timeout": timeout,
     ]
-    try await common.show(.POST, "/v1/wait", body: try JSONText.bytes(body)) { (met: WaitAnswer) in
-      for event in met.events.prefix(count) { Console.say("\(event.at)  \(event.text)") }
-      if met.events.count > count { Console.log("and \(met.events.count - count) more") }
-      let requests = met.requests ?? []
-      for id in requests.prefix(count) { Console.say("refused  \(id)") }
-      if requests.count > count { Console.log("and \(requests.count - count) more") }
-      guard met.events.isEmpty, requests.isEmpty else { return }
-      Console.say(
-        never ? "it has not happened in \(met.relayTime)" : "it is so after \(met.relayTime)")
-    }
+    guard
+      let met = try await common.ask(
+        WaitAnswer.self, .POST, "/v1/wait", body: try JSONText.bytes(body))
+    else { return }
+    for event in met.events.prefix(count) { Console.say("\(event.at)  \(event.text)") }
+    if met.events.count > count { Console.log("and \(met.events.count - count) more") }
+    let requests = met.requests ?? []
+    for id in requests.prefix(count) { Console.say(await refusal(id)) }
+    if requests.count > count { Console.log("and \(requests.count - count) more") }
+    guard met.events.isEmpty, requests.isEmpty else { return }
+    Console.say(
+      never ? "it has not happened in \(met.relayTime)" : "it is so after \(met.relayTime)")
+  }
+
+  /// With the reason while the request is kept.
+  private func refusal(_ id: String) async -> String {
+    let kept = try? await common.ask(RequestStatus.self, .GET, "/v1/requests/\(Query.escaped(id))")
+    guard let request = kept, let reason = request.reason else { return "refused  \(id)" }
+    return "\(request.at)  refused: \(reason): \(request.message ?? "") (\(id))"
   }
 
   private static func members(_ texts: [String]) throws -> [String: JSONValue] {

@@ -159,6 +159,26 @@ import Testing
     #expect(warnings.members == (isNoted ? [.unknownHeader] : []))
   }
 
+  /// Seconds from now, milliseconds, and moments of a clock that is behind.
+  @Test(arguments: [
+    (0, false), (-1, true), (1, false), (365 * 86_400, false), (367 * 86_400, true),
+  ])
+  func anExpirationThatCannotBeMeantIsNoted(fromNow: Int64, isNoted: Bool) throws {
+    let now = Self.now.milliseconds / 1000
+    func notes(_ value: Int64) throws -> [PayloadWarning] {
+      var head = Request().with(.apnsExpiration, "\(value)").head()
+      var warnings = CaseSet<PayloadWarning>()
+      let topic = try head.checkFields(defaultTopic: nil)
+      _ = try head.notification(
+        topic: topic, body: Array(Request().body.utf8), uniqueID: Self.ownID, isStrict: true,
+        at: Self.now, warnings: &warnings)
+      return warnings.members
+    }
+    #expect(try notes(fromNow == 0 ? 0 : now + fromNow) == (isNoted ? [.unusualExpiration] : []))
+    #expect(try notes(3600) == [.unusualExpiration])
+    #expect(try notes((now + 3600) * 1000) == [.unusualExpiration])
+  }
+
   @Test func pathsAreExact() {
     let rows: [(String, Rejection?)] = [
       ("", .badPath), ("/", .badPath), ("/3/devic", .badPath), ("/3/devices", .badPath),

@@ -291,6 +291,13 @@ def test_what_a_phone_can_do_is_no_value(push_relay: Relay) -> None:
         light.lock()
 
 
+def test_a_relay_that_was_not_started_says_so() -> None:
+    with pytest.raises(RelayError, match="with Relay.. as relay"):
+        Relay().phone("com.example.app")
+    with pytest.raises(AttributeError, match="no 'phones'"):
+        Relay().phones  # type: ignore[attr-defined]  # noqa: B018
+
+
 def test_an_executable_that_is_none_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -362,6 +369,8 @@ def test_a_relay_that_runs_is_joined_by_url_and_token(running: Running, tmp_path
         Relay.join(running.admin, "wrong", state=copy).call("GET", "/v1/clock")
     with pytest.raises(RelayError, match="admin.token cannot be read"):
         Relay.join(running.admin, state=copy)
+    with pytest.raises(RelayError, match="ca.pem cannot be read .*--push-relay-state"):
+        Relay.join(url, state=tmp_path / "none").phone("com.example.app")
 
 
 def test_the_eleventh_start_of_an_activity_is_dropped_and_says_why(push_relay: Relay) -> None:

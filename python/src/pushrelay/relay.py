@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 from urllib.parse import quote, urlencode, urlsplit
 
 from . import _run
@@ -123,7 +123,7 @@ class Relay:
         self._is_steered = False
 
     def __enter__(self) -> Relay:
-        if hasattr(self, "_admin"):
+        if "_admin" in self.__dict__:
             return self
         self._directory = tempfile.TemporaryDirectory(prefix="pushrelay-")
         self._state = Path(self._directory.name)
@@ -159,14 +159,22 @@ class Relay:
                 self._process.stop()
             self._directory.cleanup()
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Of what only a relay at work has."""
+            if name in ("_admin", "_channels", "_device", "_directory", "_provider", "_state"):
+                raise RelayError("the relay has not been started: `with Relay() as relay:`")
+            raise AttributeError(f"a relay has no {name!r}")
+
     def _read(self, name: str) -> str:
         """Of a file in the state directory."""
         try:
             return (self._state / name).read_text()
         except OSError as problem:
             raise RelayError(
-                f"{self._state / name} cannot be read ({problem.strerror}); "
-                "it is in the state directory of the relay"
+                f"{self._state / name} cannot be read ({problem.strerror}); it is in the state "
+                "directory of the relay, which `state` names, or pytest's --push-relay-state"
             ) from None
 
     @property
@@ -216,6 +224,7 @@ class Relay:
         One that is simulated has apps, a lock and a network, and does what it is told. Its app
         declares the attributes of its Live Activities, and that it updates them frequently.
         """
+        self._read("ca.pem")
         number = next(self._numbers)
         name = name or f"phone-{number}"
         # Not in the state directory of a relay that was joined, which is only read. In one of its
