@@ -61,8 +61,11 @@ package struct PushDraft {
     if let topic { add(.apnsTopic, topic) }
     try head.checkRequestLine()
     let known = try head.checkFields(defaultTopic: nil)
-    return try head.notification(
+    let notification = try head.notification(
       topic: known, body: payload, uniqueID: uniqueID, isStrict: isStrict, at: now,
       warnings: &warnings)
+    let tree = try? JSONTree.read(payload)
+    if tree?.hasUnknownAlertKey == true { warnings.insert(.unknownAlertKey) }
+    return notification
   }
 }

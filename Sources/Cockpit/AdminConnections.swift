@@ -98,60 +98,109 @@ struct AdminChannel: ServerChildChannel {
   }
 }
 
-/// Ends a connection whose request goes on behind its answer: the server would read it to its end,
-/// and it may have none. Behind its last answer it would wait for the peer's end.
-final class LateBodies: ChannelDuplexHandler, RemovableChannelHandler {
+/// One request at a time: the next one waits here for the answer, so that a client that waits for
+/// one is seen to hang up whatever it has sent behind. Ends a connection whose request goes on
+/// behind its answer: the server would read it to its end, and it may have none.
+final class RequestTurns: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
   typealias OutboundIn = HTTPResponsePart
   typealias OutboundOut = HTTPResponsePart
 
-  private var isReading = false
-  private var isAnswered = false
-  private var lateBytes = 0
-  private var unanswered = 0
-  private var owesContinue = false
+  private enum Phase {
+    case idle
+    case reading
+    /// Answered before its end.
+    case late(bytes: Int)
+    /// Read to its end.
+    case answering
+    /// Behind the last answer.
+    case over
+  }
+
+  private var phase = Phase.idle
+  private var waiting = CircularBuffer<HTTPRequestPart>()
+  private var waitingBytes = 0
   private var end: Scheduled<Void>?
   /// Beside its bytes, a part costs its frame and its way through the handlers.
   private static let partBytes = 64
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    switch unwrapInboundIn(data) {
-    case .head(let head):
-      (isReading, isAnswered, lateBytes) = (true, false, 0)
-      unanswered += 1
-      owesContinue = head.headerFields[.expect]?.lowercased() == "100-continue"
-      writeContinue(context)
-    case .body(let bytes):
-      if isAnswered { lateBytes += bytes.readableBytes + Self.partBytes }
-      if lateBytes > Limits.adminLateBytes { return context.close(promise: nil) }
-    case .end:
-      isReading = false
-      end?.cancel()
+    let part = unwrapInboundIn(data)
+    switch phase {
+    case .over: break
+    case .idle, .reading, .late: forward(part, context)
+    case .answering:
+      waiting.append(part)
+      waitingBytes += Self.cost(part)
+      if waitingBytes > Limits.adminLateBytes { context.close(promise: nil) }
     }
-    context.fireChannelRead(data)
+  }
+
+  private static func cost(_ part: HTTPRequestPart) -> Int {
+    switch part {
+    case .head(let head):
+      head.headerFields.reduce(partBytes) {
+        $0 + partBytes + $1.name.rawName.utf8.count + $1.value.utf8.count
+      }
+    case .body(let bytes): partBytes + bytes.readableBytes
+    case .end: partBytes
+    }
+  }
+
+  private func forward(_ part: HTTPRequestPart, _ context: ChannelHandlerContext) {
+    switch (part, phase) {
+    case (.head(let head), _):
+      phase = .reading
+      // RFC 9110 section 10.1.1.
+      if head.headerFields[.expect]?.lowercased() == "100-continue" {
+        context.writeAndFlush(wrapOutboundOut(.head(HTTPResponse(status: .continue))), promise: nil)
+      }
+    case (.body, .late(let bytes)):
+      let bytes = bytes + Self.cost(part)
+      if bytes > Limits.adminLateBytes { return context.close(promise: nil) }
+      phase = .late(bytes: bytes)
+    case (.body, _): break
+    case (.end, .late):
+      phase = .idle
+      end?.cancel()
+    case (.end, _): phase = .answering
+    }
+    context.fireChannelRead(wrapInboundOut(part))
   }
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-    if case .end = unwrapOutboundIn(data), isReading {
-      isAnswered = true
-      endSoon(context.channel)
-    }
     context.write(data, promise: promise)
     guard case .end = unwrapOutboundIn(data) else { return }
-    unanswered -= 1
-    writeContinue(context)
+    switch phase {
+    case .reading:
+      phase = .late(bytes: 0)
+      endSoon(context.channel)
+    case .answering:
+      phase = .idle
+      forwardNext(context)
+    case .idle, .late, .over: break
+    }
   }
 
-  /// RFC 9110 section 10.1.1; behind the answers to earlier requests.
-  private func writeContinue(_ context: ChannelHandlerContext) {
-    guard owesContinue, unanswered == 1 else { return }
-    owesContinue = false
-    context.writeAndFlush(wrapOutboundOut(.head(HTTPResponse(status: .continue))), promise: nil)
+  /// The parts of the next request, as far as they have come.
+  private func forwardNext(_ context: ChannelHandlerContext) {
+    guard !waiting.isEmpty else { return }
+    while let part = waiting.popFirst() {
+      waitingBytes -= Self.cost(part)
+      forward(part, context)
+      if case .end = part { break }
+    }
+    context.fireChannelReadComplete()
   }
 
+  /// Behind the last answer the server waits for the peer's end.
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
-    if mode == .output { endSoon(context.channel) }
+    if mode == .output {
+      phase = .over
+      waiting.removeAll()
+      endSoon(context.channel)
+    }
     context.close(mode: mode, promise: promise)
   }
 

@@ -9,10 +9,12 @@ struct ClockRoutes {
   func add(to router: Router<AdminContext>) {
     router.get("/v1/clock") { _, _ in try Response(json: await status()) }
     router.post("/v1/clock/advance") { request, _ in
-      let wish = try AdvanceWish(try await request.bytes())
-      let clock = try clock()
-      try wish.check(at: clock.now)
-      return try Response(json: try await clock.advance(wish.goal, from: wish.from))
+      try await request.whileConnected { bytes in
+        let wish = try AdvanceWish(bytes)
+        let clock = try clock()
+        try wish.check(at: clock.now)
+        return try Response(json: try await clock.advance(wish.goal, from: wish.from))
+      }
     }
     router.patch("/v1/clock") { request, _ in
       let wish = try RateWish(try await request.bytes())

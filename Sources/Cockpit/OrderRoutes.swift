@@ -32,7 +32,16 @@ struct OrderRoutes {
     guard relay.mayFail else {
       throw Refusal(403, "OrdersDisabled", "in the production profile no phone takes orders")
     }
-    switch try await relay.order(order, to: device) {
+    let answer: PhoneAnswer
+    do {
+      answer = try await relay.order(order, to: device)
+    } catch {
+      // Only behind what was done.
+      var refusal = Refusal(error)
+      refusal.message = "the phone has done it, but " + refusal.message
+      throw refusal
+    }
+    switch answer {
     case .told(let json): return json
     case .failed(let why): throw Refusal(400, "BadOrder", why)
     case .missing:

@@ -85,6 +85,9 @@ extension Refusal {
     case let error as JournalFails: self.init(503, "JournalFails", "not kept: \(error)")
     case let error as VirtualClock.ClockError: self.init(error)
     case let error as Recordings.RecordingError: self.init(error)
+    // A client that has closed one direction only reads it.
+    case is CancellationError:
+      self = .conflict("HungUp", "the client has closed its side of the connection")
     default: return nil
     }
   }
@@ -192,8 +195,6 @@ extension Request {
       }
       response.endConnection()
       return response
-    } catch is CancellationError {
-      return Response(status: .noContent)
     } catch {
       var refusal = Refusal(for: error)
       refusal?.endsConnection = true

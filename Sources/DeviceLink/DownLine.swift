@@ -12,7 +12,7 @@ package import RelayCore
 ///  "acceptedAt":…,"sentAt":…,"expiresAt":…,"payload":{…}}
 /// {"type":"broadcast","channel":"…","uniqueId":"…","topic":"com.example.news","priority":10,
 ///  "number":7,"acceptedAt":…,"sentAt":…,"expiresAt":…,"payload":{…}}
-/// {"type":"empty"} {"type":"keepalive"}
+/// {"type":"empty"} {"type":"keepalive","time":…}
 /// {"type":"barrier","number":7,"time":1790000000000}
 /// {"type":"bye","reason":"moved","owner":"10.0.0.2:5223"}
 /// {"type":"error","reason":"type is ack, state, keepalive, decision or barrier"}
@@ -28,8 +28,9 @@ package enum DownLine: Equatable, Sendable {
   case notification(Delivery)
   /// Of a channel that an app subscribes to. Not acknowledged.
   case broadcast(Broadcast, sentAt: Instant)
-  case empty
-  case keepAlive
+  /// `at`: of a clock that moves only when told, as in a `barrier`.
+  case empty(at: Instant? = nil)
+  case keepAlive(at: Instant? = nil)
   /// It is this time now; the phone answers with `UpLine.barrier` of this number when all work
   /// until now is done.
   case barrier(number: UInt64, time: Instant)
@@ -60,8 +61,8 @@ package enum DownLine: Equatable, Sendable {
     case "broadcast":
       guard let broadcast = Broadcast(members, line) else { return nil }
       self = .broadcast(broadcast, sentAt: members.time("sentAt", line) ?? Instant(milliseconds: 0))
-    case "empty": self = .empty
-    case "keepalive": self = .keepAlive
+    case "empty": self = .empty(at: members.time("time", line))
+    case "keepalive": self = .keepAlive(at: members.time("time", line))
     case "barrier":
       guard let number = members.number("number", line), let time = members.time("time", line),
         number >= 0
@@ -93,8 +94,13 @@ package enum DownLine: Equatable, Sendable {
       if let owner { object.member(.owner, owner, to: &bytes) }
     case .notification(let delivery): Self.write(delivery, &object, to: &bytes)
     case .broadcast(let broadcast, let sentAt): broadcast.write(sentAt: sentAt, &object, to: &bytes)
-    case .empty: object.member(.type, "empty", to: &bytes)
-    case .keepAlive: object.member(.type, "keepalive", to: &bytes)
+    case .empty(let time), .keepAlive(let time):
+      if case .empty = self {
+        object.member(.type, "empty", to: &bytes)
+      } else {
+        object.member(.type, "keepalive", to: &bytes)
+      }
+      if let time { object.member(.time, time.milliseconds, to: &bytes) }
     case .barrier(let number, let time):
       object.member(.type, "barrier", to: &bytes)
       object.member(.number, Int64(clamping: number), to: &bytes)

@@ -11,8 +11,7 @@ extension PushOutcome: CustomStringConvertible {
     case .replaced: "not launched: replaced by a newer one"
     case .shown: "shown"
     case .notShown(let refusal):
-      "not shown: "
-        + refusal.words("its app", time: \.iso8601) { "push \($0.number)" }
+      "not shown: " + refusal.words("its app", time: \.iso8601) { _ in "a newer one" }
     }
   }
 }

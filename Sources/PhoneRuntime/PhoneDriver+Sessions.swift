@@ -48,8 +48,12 @@ extension PhoneDriver {
       case .broadcast(let broadcast, let sentAt):
         pass(to: sentAt)
         simulation.handle(.broadcast(broadcast), of: session.phone, at: now)
-      case .empty: simulation.handle(.heard(isKeepAlive: false), of: session.phone, at: now)
-      case .keepAlive: simulation.handle(.heard(isKeepAlive: true), of: session.phone, at: now)
+      case .empty(let time):
+        if let time { pass(to: time) }
+        simulation.handle(.heard(isKeepAlive: false), of: session.phone, at: now)
+      case .keepAlive(let time):
+        if let time { pass(to: time) }
+        simulation.handle(.heard(isKeepAlive: true), of: session.phone, at: now)
       case .barrier(let number, let time): barrier(session, number, at: time.milliseconds)
       case .checkpoint(let line): follow(line)
       case .bye, .error, .unknown: break

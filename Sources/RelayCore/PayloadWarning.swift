@@ -29,6 +29,8 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
   case unusualValue
   case activityKeysOfAStart
   case unusualExpiration
+  // Of what people look at (`JSONTree.hasUnknownAlertKey`).
+  case unknownAlertKey
 
   /// The case's name, in logs and documentation: renaming a case changes what providers see.
   package var name: String { "\(self)" }
@@ -78,6 +80,29 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
     case .unusualExpiration:
       "apns-expiration has passed, which counts as 0, or is over a year away: UNIX seconds are "
         + "wanted, neither seconds from now nor milliseconds"
+    case .unknownAlertKey:
+      "alert or sound holds a key that is not documented: no phone reads it"
     }
+  }
+}
+
+extension JSONTree {
+  /// Also those of earlier systems, and the sound of a Live Activity's alert (Apple, "Generating a
+  /// remote notification", "Starting and updating Live Activities with ActivityKit push
+  /// notifications").
+  private static let alertKeys: Set = [
+    "title", "subtitle", "body", "launch-image", "title-loc-key", "title-loc-args",
+    "subtitle-loc-key", "subtitle-loc-args", "loc-key", "loc-args", "action", "action-loc-key",
+    "summary-arg", "summary-arg-count", "sound",
+  ]
+
+  /// Whether an alert or sound of this payload has a key that is not documented.
+  package var hasUnknownAlertKey: Bool {
+    func has(_ key: String, besides known: Set<String>) -> Bool {
+      guard case .object(let members) = self["aps"]?[key]?.value else { return false }
+      return !members.allSatisfy { known.contains($0.key) }
+    }
+    return has("alert", besides: Self.alertKeys)
+      || has("sound", besides: ["critical", "name", "volume"])
   }
 }

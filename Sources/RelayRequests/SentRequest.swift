@@ -141,7 +141,9 @@ package struct SentRequest: Sendable {
   }
 
   package var warnings: CaseSet<PayloadWarning> {
-    if case .push(_, let warnings) = content { warnings } else { CaseSet() }
+    guard case .push(_, var warnings) = content else { return CaseSet() }
+    if payload?.hasUnknownAlertKey == true { warnings.insert(.unknownAlertKey) }
+    return warnings
   }
 
   package var body: [UInt8] {

@@ -158,8 +158,8 @@ extension ShardRunner {
     case .send(let address, let delivery):
       if let set = faults.inForce, intervene(delivery, to: address, set) { return }
       adminPeers.send(.notification(delivery), to: address.stream)
-    case .sendEmpty(let address): adminPeers.send(.empty, to: address.stream)
-    case .sendKeepAlive(let address): adminPeers.send(.keepAlive, to: address.stream)
+    case .sendEmpty(let address): adminPeers.send(.empty(), to: address.stream)
+    case .sendKeepAlive(let address): adminPeers.send(.keepAlive(), to: address.stream)
     case .checkQueue(let address):
       guard let device = adminPeers.device(on: address.stream) else { return }
       let isEmpty = adminPeers.isEmpty(address.stream)

@@ -246,8 +246,10 @@ final class ConnectionHandler: SocketHandler {
     switch effect {
     case .answer(let address, let answer): device.answer(address.stream, answer, on: self)
     case .hello(let address): device.hello(address.stream, on: self)
-    case .sendEmpty(let address): device.send(.empty, to: address.stream, on: self)
-    case .sendKeepAlive(let address): device.send(.keepAlive, to: address.stream, on: self)
+    case .sendEmpty(let address):
+      device.send(.empty(at: runner.followedTime), to: address.stream, on: self)
+    case .sendKeepAlive(let address):
+      device.send(.keepAlive(at: runner.followedTime), to: address.stream, on: self)
     case .checkQueue(let address): device.checkQueue(of: address.stream, on: self)
     case .close(let address, let reason): device.close(address.stream, reason, on: self)
     case .send, .sendBroadcast, .respond, .persist, .forget, .tell, .log: return

@@ -100,6 +100,9 @@ final class ShardRunner {
 
   var now: Instant { clock.now }
 
+  /// For lines to phones that may go by the relay's clock.
+  var followedTime: Instant? { settings.clock.isVirtual ? now : nil }
+
   /// True if the relay is a node of a cluster.
   var isNode: Bool { settings.port != nil }
 

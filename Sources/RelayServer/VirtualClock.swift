@@ -93,7 +93,8 @@ package actor VirtualClock {
     return (state.next.map { (max($0.at, now), $0.kind) }, state.rate)
   }
 
-  /// Moves the clock; returns when everything has settled.
+  /// Moves the clock; returns when everything has settled. Ends where it is when its task is
+  /// cancelled.
   ///
   /// - Parameter from: the time that the caller expects; nil for any.
   package func advance(_ goal: Goal, from: Instant? = nil) async throws(ClockError) -> ClockAdvance
@@ -106,7 +107,12 @@ package actor VirtualClock {
     _ change: @escaping @Sendable (isolated VirtualClock) async throws(ClockError) -> Answer
   ) async throws(ClockError) -> Answer {
     // A task of its own: the clock is given back even if the caller is cancelled.
-    try await Task { await changeInTurn(change) }.value.get()
+    let task = Task { await changeInTurn(change) }
+    return try await withTaskCancellationHandler {
+      await task.value
+    } onCancel: {
+      task.cancel()
+    }.get()
   }
 
   private func changeInTurn<Answer: Sendable>(
@@ -125,7 +131,7 @@ package actor VirtualClock {
     } catch {
       outcome = .failure(error)
     }
-    _ = try? await write(now, isLast: true)
+    await Task { _ = try? await write(now, isLast: true) }.value
     return outcome
   }
 
@@ -197,7 +203,8 @@ package actor VirtualClock {
         let step = rest.rounded(.down)
         rest -= step
         // An unsettled instant is tried again: time stands until it has settled.
-        _ = try? await self.advance(.by(.milliseconds(Int64(step))))
+        // Whoever ends the pace finds an instant that is settled.
+        await Task { _ = try? await self.advance(.by(.milliseconds(Int64(step)))) }.value
       }
     }
   }
@@ -247,6 +254,7 @@ package actor VirtualClock {
     var last = -1
     var looks = 0
     while true {
+      guard !Task.isCancelled else { throw .stopped(now: now) }
       looks += 1
       let state = await ask(.look(at: now))
       if state.isQuiet, state.sent == last { return state }
@@ -256,7 +264,9 @@ package actor VirtualClock {
       guard ContinuousClock.now < deadline || !isFast else {
         throw .notSettled(now: now, waitingFor: Array(state.waitingFor.prefix(10)))
       }
-      if !state.isQuiet { try? await Task.sleep(for: .microseconds(100)) }
+      // More and more rarely: somebody who is silent is waited for to the end.
+      let pause = Duration.microseconds(100 * min(100, 1 + looks / 20))
+      if !state.isQuiet { try? await Task.sleep(for: pause) }
     }
   }
 }

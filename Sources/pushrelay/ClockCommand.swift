@@ -47,11 +47,12 @@ struct ClockCommand: AsyncParsableCommand {
       parsing: .allUnrecognized,
       help: ArgumentHelp("A length of time such as 90s, 1h30m or 30d; or next.", valueName: "time"))
     var times: [String]
-    private var time: String { times.first ?? "" }
+    /// `1h 30m` is `1h30m`.
+    private var time: String { times.joined() }
     @OptionGroup var common: AdminOptions
 
     func validate() throws {
-      guard times.count == 1, time == "next" || Interval(time) != nil else {
+      guard time == "next" || Interval(time) != nil else {
         throw ValidationError(
           "'\(times.joined(separator: " "))' is not a length of time such as 90s or 1h30m, nor "
             + "next; back goes 'pushrelay checkpoint restore NAME'")

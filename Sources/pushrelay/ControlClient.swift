@@ -12,7 +12,7 @@ import SystemPackage
 /// Options of commands that ask a running relay.
 struct AdminOptions: ParsableArguments {
   @Option(help: "The state directory of the relay.")
-  var state = ".pushrelay"
+  var state = StateOptions.usual
 
   @Flag(help: "Print the relay's answer as JSON.")
   var json = false
@@ -91,7 +91,7 @@ struct ControlClient {
       throw CommandError("the relay answered \(status)")
     }
     let waits = refused.waitingFor.map { "; it waits for \($0.joined(separator: ", "))" } ?? ""
-    throw CommandError("\(refused.reason): \(refused.message)\(waits)")
+    throw CommandError("\(refused.reason): \(refused.message)\(waits)", reason: refused.reason)
   }
 
   /// Reports on standard error which nodes of a cluster are missing in an answer.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import FoundationEssentials
 import NIOPosix
 import PhoneRuntime
 import Primitives
@@ -26,7 +27,10 @@ extension RelayConfiguration.Endpoint: ExpressibleByArgument {
 
 struct StateOptions: ParsableArguments {
   @Option(help: "Directory with ca.pem, keys/ and devices/; the same as of 'pushrelay serve'.")
-  var state = ".pushrelay"
+  var state = StateOptions.usual
+
+  /// As 'pushrelay serve' has it, where no configuration file names another one.
+  static let usual = ProcessInfo.processInfo.environment["PUSHRELAY_STATE"] ?? ".pushrelay"
 
   var keys: ProviderKeyDirectory { ProviderKeyDirectory(path: state + "/keys") }
 

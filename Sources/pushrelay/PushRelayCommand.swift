@@ -62,9 +62,11 @@ struct PushRelayCommand: AsyncParsableCommand {
 /// A command's failure: one line for standard error that says what to do. The exit status is 1.
 struct CommandError: Error, Equatable, CustomStringConvertible {
   var description: String
+  /// Of a relay's refusal.
+  var reason: String?
 
-  init(_ description: String) {
-    self.description = description
+  init(_ description: String, reason: String? = nil) {
+    (self.description, self.reason) = (description, reason)
   }
 }
 

@@ -53,7 +53,19 @@ struct WaitCommand: AsyncParsableCommand {
   var timeout = "10s"
   @OptionGroup var common: AdminOptions
 
+  /// The relay's answers that it is not so; whatever else fails has no answer.
+  private static let verdicts: Set<String?> = ["NotYet", "NeverAgain", "Happened"]
+
   func run() async throws {
+    do {
+      try await wait()
+    } catch let error as CommandError where !Self.verdicts.contains(error.reason) {
+      Console.log("Error: \(error)")
+      throw ExitCode(2)
+    }
+  }
+
+  private func wait() async throws {
     let match: JSONObject = [
       "headers": try Self.members(header),
       "payload": payload,

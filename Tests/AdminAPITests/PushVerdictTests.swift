@@ -5,10 +5,12 @@ import Testing
 @testable import AdminAPI
 
 @Suite struct PushVerdictTests {
-  private func codes(_ headers: [(name: String, value: String)]) throws -> [String] {
+  private func codes(
+    _ headers: [(name: String, value: String)], _ payload: String = #"{"aps":{"alert":"Hello"}}"#
+  ) throws -> [String] {
     var draft = PushDraft()
     draft.headers = headers
-    draft.payload = Array(#"{"aps":{"alert":"Hello"}}"#.utf8)
+    draft.payload = Array(payload.utf8)
     var warnings = CaseSet<PayloadWarning>()
     let id = UniqueID(high: 1, low: 2)
     _ = try draft.notification(
@@ -22,5 +24,6 @@ import Testing
     #expect(try codes([type]) == [])
     #expect(try codes([type, ("apns-expires", "0")]) == ["unknownHeader"])
     #expect(try codes([type, ("user-agent", "curl"), ("apns-topic", "another.app")]) == [])
+    #expect(try codes([type], #"{"aps":{"alert":{"tilte":"Hello"}}}"#) == ["unknownAlertKey"])
   }
 }

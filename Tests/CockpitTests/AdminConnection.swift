@@ -22,7 +22,7 @@ final class AdminConnection: Sendable {
         let response = try await ask.respond(request, context)
         try await response.body.write(try await writer.writeHead(response.head))
       },
-      configuration: .init(additionalChannelHandlers: [LateBodies()]))
+      configuration: .init(additionalChannelHandlers: [RequestTurns()]))
     let admin = AdminChannel(http: http, connections: connections)
     let channel = channel
     let value = try await channel.eventLoop.flatSubmit {
@@ -63,6 +63,14 @@ final class AdminConnection: Sendable {
     let channel = channel
     channel.isWritable = false
     try await channel.eventLoop.submit { channel.pipeline.fireChannelWritabilityChanged() }.get()
+  }
+
+  /// Closes the peer's direction.
+  func hangUp() async throws {
+    let channel = channel
+    try await channel.eventLoop.submit {
+      channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+    }.get()
   }
 
   func close() async {

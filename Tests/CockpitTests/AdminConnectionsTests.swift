@@ -104,7 +104,7 @@ import Testing
     let channel: EmbeddedChannel
 
     init() throws {
-      channel = EmbeddedChannel(handlers: [Directions(), LateBodies()], loop: loop)
+      channel = EmbeddedChannel(handlers: [Directions(), RequestTurns()], loop: loop)
       try channel.connect(to: .init(unixDomainSocketPath: "/")).wait()
     }
 
@@ -229,6 +229,76 @@ import Testing
     let other = try Late()
     other.channel.close(promise: nil)
     #expect(!other.isOpen, "at once")
+  }
+
+  // MARK: Requests that come before an answer
+
+  /// What comes behind a request is for nobody before its answer; then it is the next one, whole or
+  /// in part.
+  @Test func theNextRequestWaitsForTheAnswer() throws {
+    let late = try Late()
+    func parts() throws -> String {
+      var found = ""
+      while let part = try late.channel.readInbound(as: HTTPRequestPart.self) {
+        switch part {
+        case .head: found += "h"
+        case .body: found += "b"
+        case .end: found += "e"
+        }
+      }
+      return found
+    }
+    try late.head()
+    try late.end()
+    #expect(try parts() == "he")
+    try late.head()
+    try late.body(5)
+    try late.end()
+    try late.head()
+    #expect(try parts() == "")
+    try late.answer()
+    #expect(try parts() == "hbe", "one at a time")
+    try late.answer()
+    #expect(try parts() == "h", "what there is of it")
+    try late.body(5)
+    try late.end()
+    #expect(try parts() == "be")
+    // Behind the last answer nothing is taken.
+    try late.head()
+    late.channel.close(mode: .output, promise: nil)
+    try late.answer()
+    try late.end()
+    #expect(try parts() == "")
+    late.pass(false)
+    late.pass(true)
+    #expect(!late.isOpen)
+  }
+
+  @Test(arguments: [0, 36, 1000])
+  func onlySoMuchOfOthersWaits(bytes: Int) throws {
+    let late = try Late()
+    try late.head()
+    try late.end()
+    let count = Limits.adminLateBytes / (bytes + 64)
+    for _ in 0..<count { try late.body(bytes) }
+    #expect(late.isOpen)
+    try late.body(bytes)
+    #expect(!late.isOpen)
+  }
+
+  /// A wait that another request has come behind ends with its client all the same.
+  @Test func whoHangsUpIsNoticedBehindAnotherRequest() async throws {
+    try await AdminScene.run { ask in
+      let connection = try await AdminConnection(ask)
+      try await connection.send(
+        "POST", "/v1/wait", #"{"expect":{"what":"connected"},"timeout":"10m"}"#)
+      try await connection.send("GET", "/v1/clock")
+      try await connection.hangUp()
+      let answer = try await connection.answer(upTo: "}\n")
+      #expect(answer.hasPrefix("HTTP/1.1 409 ") && answer.contains("HungUp"))
+      #expect(answer.lowercased().contains("connection: close"))
+      await connection.close()
+    }
   }
 
   // MARK: The whole connection

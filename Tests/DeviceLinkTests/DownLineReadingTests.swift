@@ -66,8 +66,10 @@ struct DownLineReadingTests {
     for wrong in [#""type":"checkpoint""#, #""type":"rewound","number":1,"epoch":-1,"time":1"#] {
       #expect(DownLine(Array("{\(wrong)}".utf8).span) == nil)
     }
-    #expect(read(.empty) == .empty)
-    #expect(read(.keepAlive) == .keepAlive)
+    for time in [nil, Instant(milliseconds: 5)] {
+      #expect(read(.empty(at: time)) == .empty(at: time))
+      #expect(read(.keepAlive(at: time)) == .keepAlive(at: time))
+    }
     for reason in CloseReason.allCases {
       for owner in [nil, "n1:5223"] {
         let bye = DownLine.bye(reason: reason.name, owner: owner)
@@ -106,7 +108,7 @@ struct DownLineReadingTests {
   @Test func toleratesWhatItDoesNotKnow() {
     let table: [(String, DownLine?)] = [
       (#"{"type":"later","x":[{}]}"#, .unknown(type: "later")),
-      (#"{"x":1,"type":"empty","y":null}"#, .empty),
+      (#"{"x":1,"type":"empty","y":null}"#, .empty()),
       (#"{"type":"bye","reason":"moved","owner":7}"#, .bye(reason: "moved")),
       (#"{"type":"bye","reason":"a\u00e9\n\ud83d\ude00\/\"\\"}"#, .bye(reason: "aé\n😀/\"\\")),
       (

@@ -61,8 +61,9 @@ struct DownLineTests {
         #"{"type":"rewound","number":3,"epoch":7,"time":9}"#
       ),
       (.checkpoint(.dropped(number: 3)), #"{"type":"checkpoint-dropped","number":3}"#),
-      (.empty, #"{"type":"empty"}"#),
-      (.keepAlive, #"{"type":"keepalive"}"#),
+      (.empty(), #"{"type":"empty"}"#),
+      (.keepAlive(), #"{"type":"keepalive"}"#),
+      (.keepAlive(at: Instant(milliseconds: 9)), #"{"type":"keepalive","time":9}"#),
       (
         .error(reason: UpLine.ParsingError.unknownType.text),
         #"{"type":"error","reason":"type is ack, state, keepalive, decision or barrier"}"#

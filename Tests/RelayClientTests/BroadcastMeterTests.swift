@@ -61,7 +61,7 @@ import Testing
     for number in 0..<streams {
       let stream = try await client.openStream(method: "POST", path: "/\(number)")
       var listener = DeviceListener(stream, DeviceListener.Habits())
-      #expect(try await listener.next() == .empty)
+      #expect(try await listener.next() == .empty())
       listeners.append(listener)
     }
     for listener in listeners { try await listener.stream.write(Array("x".utf8)) }

@@ -34,7 +34,7 @@ import Testing
     let (lines, continuation) = AsyncStream.makeStream(of: AdminLine.self)
     let stream = peers.listen(as: device, continuation)
     #expect(peers.device(on: stream) == device && peers.isEmpty(stream))
-    peers.send(.keepAlive, to: stream)
+    peers.send(.keepAlive(), to: stream)
     #expect(peers.awaited == [device] && !peers.isEmpty(stream))
     let isAll = peers.wrote(stream)
     #expect(isAll && peers.awaited.isEmpty)

@@ -56,6 +56,11 @@ def _push_relay_session(request: pytest.FixtureRequest) -> Iterator[Relay]:
             provider=option("--push-relay-provider"),
             device=option("--push-relay-device"),
         ) as relay:
+            try:
+                relay.call("GET", "/v1/clock")
+            except RelayError as problem:
+                # Once, and before a test has made anything there.
+                pytest.exit(f"--push-relay={url.partition('#')[0]}: {problem}", returncode=4)
             yield relay
         return
     # A worker of xdist has a session of its own, and so a relay of its own.
