@@ -121,6 +121,32 @@ import Testing
     }
   }
 
+  /// Not at the time of what the phone has heard before.
+  @Test func aKeepAliveWakesAPhoneAtItsTime() async throws {
+    try await LoopbackRelay.runRelay {
+      $0.clock = .virtual
+    } _: { relay, addresses, _ in
+      let clock = try #require(relay.virtualClock)
+      let (identities, _) = try await enroll(1, addresses.device)
+      let story = Story()
+      let driver = try driver(
+        1, as: identities, addresses.device, story, relayTime: clock.now.milliseconds)
+      try await running(driver) {
+        try await story.wait(for: " connected")
+        while await relay.followerCount() == 0 { try await clock.settled() }
+        for _ in 0..<3 {
+          while let next = await clock.next() {
+            _ = try await clock.advance(.to(next.at))
+            if next.kind == .keepAlive { break }
+          }
+          let time = clock.now.iso8601.dropFirst("2026-11-30T".count).prefix("08:00:00.000".count)
+          let last = story.lines.withLock { $0.last { $0.hasSuffix(" woke") } }
+          #expect(last?.hasPrefix(time) == true, "\(last ?? "never") at \(time)")
+        }
+      }
+    }
+  }
+
   /// What the phones have learned since is unlearned: the same pushes make the same banners. Of
   /// one phone all that happens is the same; of several, what arrives in one instant may arrive in
   /// another order.
