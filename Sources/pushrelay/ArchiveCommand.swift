@@ -16,7 +16,8 @@ struct ArchiveCommand: ParsableCommand {
         Examples:
 
           pushrelay archive print PHONE/archives/com.example.mail.archive
-          pushrelay archive print copy.archive --keybag PHONE/keybag.json --passcode 1234
+          pushrelay archive print copy.archive \\
+            --keybag PHONE/keybag.json --passcode 1234
           pushrelay archive print copy.archive --json
 
         PHONE is the directory of a simulated phone. A reference to another object is shown as a \

@@ -53,7 +53,8 @@ extension ClusterCommand {
         Examples:
 
           pushrelay cluster export backup.sqlite --nats nats://127.0.0.1:4222
-          pushrelay cluster export /var/lib/pushrelay/relay.sqlite --config relay.json --json
+          pushrelay cluster export /var/lib/pushrelay/relay.sqlite \\
+            --config relay.json --json
 
         This is the backup of a cluster, and the way back to one relay: put the file into an empty \
         state directory as relay.sqlite and start 'pushrelay serve --store sqlite' there; or bring \

@@ -11,7 +11,8 @@ struct LintCommand: AsyncParsableCommand {
       Examples:
 
         pushrelay lint payloads/silent.json
-        pushrelay lint payload.json --header apns-push-type=background --header apns-priority=10
+        pushrelay lint payload.json --header apns-push-type=background \\
+          --header apns-priority=10
         jq .payload request.json | pushrelay lint -
 
       Needs no relay. The exit status is 1 when the push would be refused. What is odd is told and \

@@ -12,7 +12,7 @@ struct PolicyCommand: AsyncParsableCommand {
 
         pushrelay policy
         pushrelay policy strict
-        pushrelay policy '{"app":{"count":2,"per":"1d"},"device":{"count":12,"per":"1h"}}'
+        pushrelay policy '{"app":{"count":2,"per":"1d"}}'
         pushrelay policy unlimited --device 5bd1e995-0d6e-4b34-9000-00000000002a
         pushrelay policy default --device 5bd1e995-0d6e-4b34-9000-00000000002a
 

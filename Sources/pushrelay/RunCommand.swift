@@ -21,8 +21,9 @@ struct RunCommand: AsyncParsableCommand {
 
         pushrelay run -- pytest
         pushrelay run --state .pushrelay -- dotnet run
-        PUSHRELAY_POLICY=strict pushrelay run -- sh -c 'pushrelay device phone --light --state \
-      "$PUSHRELAY_RUN_STATE" --topic com.example.app & exec ./backend'
+        PUSHRELAY_POLICY=strict pushrelay run -- sh -c '
+          pushrelay device phone --light --state "$PUSHRELAY_RUN_STATE" \\
+            --topic com.example.app & exec ./backend'
 
       Starts a relay on free ports of this machine and the program beside it, which needs no \
       change: HTTPS_PROXY leads Apple's host names to the relay and refuses all others; \

@@ -19,7 +19,7 @@ struct SendCommand: AsyncParsableCommand {
 
         pushrelay send payloads/alert.json --to phone --topic com.example.app
         pushrelay send payloads/silent.apns --to 4fca…e9
-        echo '{"aps":{"badge":3}}' | pushrelay send - --to phone --topic com.example.app
+        echo '{"aps":{"badge":3}}' | pushrelay send - --to phone
 
       Push type and priority are inferred from the payload unless given: what only asks for a \
       background update is sent as background with priority 5. In an .apns file as of Xcode \

@@ -18,7 +18,7 @@ struct ServeCommand: AsyncParsableCommand {
       Examples:
 
         pushrelay serve
-        pushrelay serve --state /var/lib/pushrelay --provider 0.0.0.0:2197 --policy strict
+        pushrelay serve --state /var/lib/pushrelay --policy strict
         PUSHRELAY_KEEP_ALIVE=5 pushrelay serve --config relay.json --plaintext
         pushrelay serve --clock virtual --store memory
         pushrelay serve --phones payloads/scenarios/live-force-quit.json

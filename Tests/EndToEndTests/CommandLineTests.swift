@@ -19,6 +19,11 @@ import Testing
       #expect(examples.count > 1, "\(command)")
       let example = "pushrelay " + command.joined(separator: " ")
       #expect(examples.last?.contains(example) == true, "\(command)")
+      // As pasted: none is wrapped.
+      let lines = help.components(separatedBy: "\n")
+      for (line, next) in zip(lines, lines.dropFirst()) where line.hasPrefix("  ") {
+        #expect(next.isEmpty || next.hasPrefix("  "), "\(command): \(line)")
+      }
     }
     let all = try await Program.run(Program.pushrelay, ["--help"]).checked("--help")
     for command in Self.commands { #expect(all.contains("  \(command[0]) "), "\(command)") }
