@@ -121,6 +121,9 @@ final class RequestTurns: ChannelDuplexHandler, RemovableChannelHandler {
   private var phase = Phase.idle
   private var waiting = CircularBuffer<HTTPRequestPart>()
   private var waitingBytes = 0
+  /// The client has closed its direction behind requests that wait: told when none waits any more,
+  /// or after a while, since the answer under way may never end.
+  private var hangUp: Scheduled<Void>?
   private var end: Scheduled<Void>?
   /// Beside its bytes, a part costs its frame and its way through the handlers.
   private static let partBytes = 64
@@ -138,13 +141,28 @@ final class RequestTurns: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   private static func cost(_ part: HTTPRequestPart) -> Int {
-    switch part {
-    case .head(let head):
-      head.headerFields.reduce(partBytes) {
+    func cost(_ fields: HTTPFields?) -> Int {
+      fields?.reduce(partBytes) {
         $0 + partBytes + $1.name.rawName.utf8.count + $1.value.utf8.count
-      }
+      } ?? partBytes
+    }
+    return switch part {
+    case .head(let head):
+      cost(head.headerFields) + (head.path?.utf8.count ?? 0) + (head.authority?.utf8.count ?? 0)
     case .body(let bytes): partBytes + bytes.readableBytes
-    case .end: partBytes
+    case .end(let trailers): cost(trailers)
+    }
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    guard case ChannelEvent.inputClosed? = event as? ChannelEvent, !waiting.isEmpty else {
+      return context.fireUserInboundEventTriggered(event)
+    }
+    hangUp = context.eventLoop.assumeIsolated().scheduleTask(
+      in: .milliseconds(Limits.adminUnread.milliseconds)
+    ) { [self] in
+      hangUp = nil
+      context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
     }
   }
 
@@ -176,22 +194,28 @@ final class RequestTurns: ChannelDuplexHandler, RemovableChannelHandler {
     case .reading:
       phase = .late(bytes: 0)
       endSoon(context.channel)
+    case .answering where waiting.isEmpty: phase = .idle
     case .answering:
-      phase = .idle
-      forwardNext(context)
+      // Not within this answer, which may be the last one.
+      context.eventLoop.assumeIsolated().execute { [self] in forwardNext(context) }
     case .idle, .late, .over: break
     }
   }
 
   /// The parts of the next request, as far as they have come.
   private func forwardNext(_ context: ChannelHandlerContext) {
-    guard !waiting.isEmpty else { return }
+    guard case .answering = phase else { return }
+    phase = .idle
     while let part = waiting.popFirst() {
       waitingBytes -= Self.cost(part)
       forward(part, context)
       if case .end = part { break }
     }
     context.fireChannelReadComplete()
+    guard waiting.isEmpty, let hangUp else { return }
+    hangUp.cancel()
+    self.hangUp = nil
+    context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
   }
 
   /// Behind the last answer the server waits for the peer's end.
@@ -211,7 +235,11 @@ final class RequestTurns: ChannelDuplexHandler, RemovableChannelHandler {
     ) { channel.close(promise: nil) }
   }
 
-  func handlerRemoved(context: ChannelHandlerContext) { end?.cancel() }
+  func handlerRemoved(context: ChannelHandlerContext) {
+    phase = .over
+    end?.cancel()
+    hangUp?.cancel()
+  }
 }
 
 /// Ends a connection whose peer reads nothing of its answers.

@@ -55,13 +55,16 @@ struct TimerQueue: Sendable {
   }
 
   mutating func popDue(at moment: Instant) -> Entry? {
-    while let first = heap.min, first.at <= moment {
-      heap.removeMin()
-      guard case .look(let look) = first.kind else { return first }
-      if looks[look.rawValue] == first.at {
-        looks[look.rawValue] = .never
-        return first
+    while let first = heap.min {
+      guard case .look(let look) = first.kind else {
+        return first.at <= moment ? heap.popMin() : nil
       }
+      if looks[look.rawValue] == first.at {
+        guard first.at <= moment else { return nil }
+        looks[look.rawValue] = .never
+        return heap.popMin()
+      }
+      heap.removeMin()
     }
     return nil
   }

@@ -69,6 +69,9 @@ package actor VirtualClock {
   private var pace: Task<Void, Never>?
   /// How often the clock was told to stand: whatever moves it then ends behind its instant.
   private var stops = 0
+  /// Those under way or waiting for their turn, by number; true if nobody wants it any more.
+  private var advances: [UInt64: Bool] = [:]
+  private var lastAdvance: UInt64 = 0
   /// A pace goes on in steps of this length of the machine's time.
   private static let step = Duration.milliseconds(20)
 
@@ -93,13 +96,29 @@ package actor VirtualClock {
     return (state.next.map { (max($0.at, now), $0.kind) }, state.rate)
   }
 
-  /// Moves the clock; returns when everything has settled. Ends where it is when its task is
-  /// cancelled.
+  /// Moves the clock; returns when everything has settled. Ends behind the instant that it is at,
+  /// with `stopped`, when its task is cancelled.
   ///
   /// - Parameter from: the time that the caller expects; nil for any.
   package func advance(_ goal: Goal, from: Instant? = nil) async throws(ClockError) -> ClockAdvance
   {
-    try await inTurn { clock throws(ClockError) in try await clock.advanceAlone(goal, from: from) }
+    lastAdvance += 1
+    let number = lastAdvance
+    advances[number] = false
+    defer { advances[number] = nil }
+    return try await withTaskCancellationHandler {
+      await Task {
+        await changeInTurn { clock throws(ClockError) in
+          try await clock.advanceAlone(goal, from: from, number)
+        }
+      }.value
+    } onCancel: {
+      Task { await self.giveUp(number) }
+    }.get()
+  }
+
+  private func giveUp(_ number: UInt64) {
+    if advances[number] != nil { advances[number] = true }
   }
 
   /// Changes the clock when nobody else does, on any node.
@@ -107,12 +126,7 @@ package actor VirtualClock {
     _ change: @escaping @Sendable (isolated VirtualClock) async throws(ClockError) -> Answer
   ) async throws(ClockError) -> Answer {
     // A task of its own: the clock is given back even if the caller is cancelled.
-    let task = Task { await changeInTurn(change) }
-    return try await withTaskCancellationHandler {
-      await task.value
-    } onCancel: {
-      task.cancel()
-    }.get()
+    try await Task { await changeInTurn(change) }.value.get()
   }
 
   private func changeInTurn<Answer: Sendable>(
@@ -131,12 +145,12 @@ package actor VirtualClock {
     } catch {
       outcome = .failure(error)
     }
-    await Task { _ = try? await write(now, isLast: true) }.value
+    _ = try? await write(now, isLast: true)
     return outcome
   }
 
   private func advanceAlone(
-    _ goal: Goal, from: Instant?
+    _ goal: Goal, from: Instant?, _ number: UInt64
   ) async throws(ClockError) -> ClockAdvance {
     if let from, from != now { throw .moved(now: now) }
     let stopsBefore = stops
@@ -151,7 +165,7 @@ package actor VirtualClock {
       target = max(moment.at, now)
     }
     guard target >= now else { throw .backwards(now: now) }
-    let phones = try await move(to: target, present, unlessStoppedSince: stopsBefore)
+    let phones = try await move(to: target, present, unlessStoppedSince: stopsBefore, number)
     let after = await fired()
     var fired = phones > 0 ? [Kind.phone.rawValue: phones] : [:]
     for kind in TimerWheel.Subject.Kind.allCases {
@@ -203,8 +217,7 @@ package actor VirtualClock {
         let step = rest.rounded(.down)
         rest -= step
         // An unsettled instant is tried again: time stands until it has settled.
-        // Whoever ends the pace finds an instant that is settled.
-        await Task { _ = try? await self.advance(.by(.milliseconds(Int64(step)))) }.value
+        _ = try? await self.advance(.by(.milliseconds(Int64(step))))
       }
     }
   }
@@ -221,13 +234,14 @@ package actor VirtualClock {
 
   /// Moves through every instant until `target`; returns how often a phone acted by itself.
   private func move(
-    to target: Instant, _ present: ClockState, unlessStoppedSince stopsBefore: Int
+    to target: Instant, _ present: ClockState, unlessStoppedSince stopsBefore: Int,
+    _ number: UInt64
   ) async throws(ClockError) -> Int {
     var (phones, state) = (0, present)
     while let moment = state.next, moment.at <= target {
       phones += try await go(to: moment.at)
       state = try await settle()
-      if stops != stopsBefore {
+      if stops != stopsBefore || advances[number] == true {
         _ = await ask(.stand)
         throw .stopped(now: now)
       }
@@ -254,7 +268,6 @@ package actor VirtualClock {
     var last = -1
     var looks = 0
     while true {
-      guard !Task.isCancelled else { throw .stopped(now: now) }
       looks += 1
       let state = await ask(.look(at: now))
       if state.isQuiet, state.sent == last { return state }

@@ -30,7 +30,10 @@ struct StateOptions: ParsableArguments {
   var state = StateOptions.usual
 
   /// As 'pushrelay serve' has it, where no configuration file names another one.
-  static let usual = ProcessInfo.processInfo.environment["PUSHRELAY_STATE"] ?? ".pushrelay"
+  static let usual: String = {
+    let named = ProcessInfo.processInfo.environment["PUSHRELAY_STATE"] ?? ""
+    return named.isEmpty ? ".pushrelay" : named
+  }()
 
   var keys: ProviderKeyDirectory { ProviderKeyDirectory(path: state + "/keys") }
 

@@ -33,6 +33,7 @@ import Testing
     queue.set(look, at: at(3))
     #expect(drain(&queue, at: at(2)).isEmpty)
     #expect(drain(&queue, at: at(3)) == [.look(look)])
+    #expect(queue.nextMoment == nil)
     // What it took the place of does not come.
     #expect(drain(&queue, at: at(10)).isEmpty)
     queue.set(look, at: at(12))

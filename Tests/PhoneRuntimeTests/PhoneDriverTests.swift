@@ -143,6 +143,17 @@ import Testing
           let last = story.lines.withLock { $0.last { $0.hasSuffix(" woke") } }
           #expect(last?.hasPrefix(time) == true, "\(last ?? "never") at \(time)")
         }
+        // An advance ends behind its first instant when nobody wants it any more.
+        let next = try #require(await clock.next())
+        let advance = Task {
+          while !Task.isCancelled { await Task.yield() }
+          return try await clock.advance(.by(.days(1)))
+        }
+        advance.cancel()
+        await #expect(throws: VirtualClock.ClockError.stopped(now: next.at)) {
+          try await advance.value
+        }
+        #expect(clock.now == next.at)
       }
     }
   }

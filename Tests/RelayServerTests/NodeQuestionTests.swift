@@ -160,6 +160,12 @@ import Testing
     let read = try reader.read(PushNote.self)
     #expect(read.warnings == note.warnings && read.traceParent == note.traceParent)
     #expect(read.traceParent != nil)
+    // A note of a newer node is left out.
+    var bytes = Self.bytes(PushNote(CaseSet(warning)))
+    let place = try #require(bytes.lastIndex(of: warning.rawValue))
+    bytes[place] = 200
+    reader = ByteReader(bytes)
+    #expect(try reader.read(PushNote.self).warnings.isEmpty && reader.isAtEnd)
   }
 
   @Test func partitionsAreCountedByWhoseTheirStripeIs() {

@@ -301,9 +301,9 @@ import Testing
       try await scene.silent(token)
       // Before, the clock would not wait for it.
       while await scene.relay.followerCount() == 0 {}
-      let time = try #require(scene.relay.settings.clock.virtualTime)
-      let loops = try #require(scene.relay.inbox.loops)
-      let clock = VirtualClock(time, loops, nil, scene.relay.inbox, patience: .seconds(1))
+      let clock = VirtualClock(
+        try #require(scene.relay.settings.clock.virtualTime),
+        try #require(scene.relay.inbox.loops), nil, scene.relay.inbox, patience: .seconds(1))
       let now = clock.now
       await #expect(
         throws: VirtualClock.ClockError.notSettled(
@@ -312,11 +312,6 @@ import Testing
         while true { _ = try await clock.advance(.by(.hours(1)), from: now) }
       }
       #expect(clock.now == now)
-      // An advance ends with who has asked for it.
-      let patient = VirtualClock(time, loops, nil, scene.relay.inbox, patience: .seconds(600))
-      let advance = Task { try await patient.advance(.by(.hours(1)), from: now) }
-      advance.cancel()
-      await #expect(throws: VirtualClock.ClockError.stopped(now: now)) { try await advance.value }
       // It goes: nobody waits for it any more.
       stream.cancel()
       while try await scene.status(of: identity).connected {}
