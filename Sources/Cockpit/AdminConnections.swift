@@ -125,8 +125,14 @@ final class RequestTurns: ChannelDuplexHandler, RemovableChannelHandler {
   /// or after a while, since the answer under way may never end.
   private var hangUp: Scheduled<Void>?
   private var end: Scheduled<Void>?
-  /// Beside its bytes, a part costs its frame and its way through the handlers.
+  /// Beside its bytes, a part costs its frame and its way through the handlers; a head in memory is
+  /// as large as several.
   private static let partBytes = 64
+  private static let headBytes = 512
+  /// nil on the Unix socket, which has no strangers.
+  private let connections: AdminConnections?
+
+  init(_ connections: AdminConnections?) { self.connections = connections }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let part = unwrapInboundIn(data)
@@ -136,7 +142,13 @@ final class RequestTurns: ChannelDuplexHandler, RemovableChannelHandler {
     case .answering:
       waiting.append(part)
       waitingBytes += Self.cost(part)
-      if waitingBytes > Limits.adminLateBytes { context.close(promise: nil) }
+      let isKnown = connections?.isKnown(context.channel) ?? true
+      guard waitingBytes > (isKnown ? Limits.adminLateBytes : Limits.adminStrangerBytes) else {
+        return
+      }
+      phase = .over
+      waiting.removeAll()
+      context.close(promise: nil)
     }
   }
 
@@ -148,7 +160,8 @@ final class RequestTurns: ChannelDuplexHandler, RemovableChannelHandler {
     }
     return switch part {
     case .head(let head):
-      cost(head.headerFields) + (head.path?.utf8.count ?? 0) + (head.authority?.utf8.count ?? 0)
+      headBytes + cost(head.headerFields) + (head.path?.utf8.count ?? 0)
+        + (head.authority?.utf8.count ?? 0)
     case .body(let bytes): partBytes + bytes.readableBytes
     case .end(let trailers): cost(trailers)
     }

@@ -147,7 +147,7 @@ package struct Cockpit: Service {
       maxHeaderFieldSize: Limits.adminHeaderBytes, maxHeaderListSize: Limits.adminHeaderBytes,
       maxHeaderFieldCount: 100)
     let configuration = HTTP1Channel.Configuration(
-      additionalChannelHandlers: [RequestTurns()],
+      additionalChannelHandlers: [RequestTurns(connections)],
       idleTimeout: .milliseconds(Limits.adminIdle.milliseconds), httpDecoderConfiguration: decoder)
     return HTTPServerBuilder { responder in
       AdminChannel(

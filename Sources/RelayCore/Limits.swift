@@ -190,6 +190,8 @@ package enum Limits {
   package static let adminReadBytes = 1024
   /// Of a request's body that come behind its answer.
   package static let adminLateBytes = 65_536
+  /// Of requests that come before an answer, without the token.
+  package static let adminStrangerBytes = 4096
   package static let adminUnsentBytes = 65_536
   package static let adminUnread = Interval.seconds(5)
   package static let adminHeaderBytes = 16_384

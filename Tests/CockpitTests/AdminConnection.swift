@@ -22,7 +22,7 @@ final class AdminConnection: Sendable {
         let response = try await ask.respond(request, context)
         try await response.body.write(try await writer.writeHead(response.head))
       },
-      configuration: .init(additionalChannelHandlers: [RequestTurns()]))
+      configuration: .init(additionalChannelHandlers: [RequestTurns(connections)]))
     let admin = AdminChannel(http: http, connections: connections)
     let channel = channel
     let value = try await channel.eventLoop.flatSubmit {

@@ -114,8 +114,9 @@ import Testing
     let channel: EmbeddedChannel
     let hangUps = HangUps()
 
-    init() throws {
-      channel = EmbeddedChannel(handlers: [Directions(), RequestTurns(), hangUps], loop: loop)
+    init(_ connections: AdminConnections? = nil) throws {
+      channel = EmbeddedChannel(
+        handlers: [Directions(), RequestTurns(connections), hangUps], loop: loop)
       try channel.connect(to: .init(unixDomainSocketPath: "/")).wait()
     }
 
@@ -321,6 +322,26 @@ import Testing
     #expect(late.isOpen)
     try late.body(bytes)
     #expect(!late.isOpen)
+  }
+
+  /// Of strangers hardly anything waits.
+  @Test(arguments: [false, true]) func ofStrangersLessWaits(isKnown: Bool) throws {
+    let connections = AdminConnections()
+    let late = try Late(connections)
+    connections.add(late.channel)
+    if isKnown { connections.welcome(late.channel) }
+    try late.head()
+    try late.end()
+    for _ in 0..<3 {
+      try late.head()
+      try late.end()
+    }
+    #expect(late.isOpen)
+    for _ in 0..<10 {
+      try? late.head()
+      try? late.end()
+    }
+    #expect(late.isOpen == isKnown)
   }
 
   /// A wait that another request has come behind ends with its client all the same.
