@@ -137,6 +137,9 @@ def is_dependent(first, kind, second, other):
         if kind == "call":
             # A function of its own, `next()`, may write anything; `a.b.append(c)` writes `a.b`.
             path = re.match(r"(?:try[?!]? )?(?:await )?([\w.]*)\.\w+[?!]?\(", statement)
+            # What happens is said by `emit` alone, which reads what it is given.
+            if re.match(r"emit\((?!.*(?<![\w.])\w+\()", statement):
+                return {"effects", "now"}
             return {path[1]} if path else None
         return set(re.findall(r"(?<![\w.])[A-Za-z_][\w.]*", re.split(r" (?:\S*)= ", statement, maxsplit=1)[0]))
 

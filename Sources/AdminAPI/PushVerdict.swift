@@ -6,10 +6,17 @@ package struct PushVerdict: Codable, Sendable {
   package struct Warning: Codable, Equatable, Sendable {
     package var code: String
     package var text: String
+    /// The places that it is about, such as `aps.alert.titel`, where they are known.
+    package var keys: [String]?
 
-    package init(_ warning: PayloadWarning) {
-      code = warning.name
-      text = warning.text
+    /// - Parameter payload: nil if it is no JSON, or not as it was sent.
+    package static func all(_ warnings: CaseSet<PayloadWarning>, _ payload: JSONTree?) -> [Self] {
+      let places = payload.map { PayloadOddities($0).places } ?? [:]
+      return PayloadWarning.allCases.filter { warnings.contains($0) || places[$0] != nil }.map {
+        let keys = places[$0]
+        let text = ([$0.text] + (keys.map { [$0.joined(separator: ", ")] } ?? []))
+        return Self(code: $0.name, text: text.joined(separator: ": "), keys: keys)
+      }
     }
   }
 
@@ -20,10 +27,12 @@ package struct PushVerdict: Codable, Sendable {
   package var message: String?
   package var warnings: [Warning]
 
-  package init(_ status: Int, _ uniqueID: UniqueID, _ warnings: CaseSet<PayloadWarning>) {
+  package init(
+    _ status: Int, _ uniqueID: UniqueID, _ warnings: CaseSet<PayloadWarning>, _ payload: [UInt8]
+  ) {
     self.status = status
     uniqueId = uniqueID.description
-    self.warnings = warnings.members.map(Warning.init)
+    self.warnings = Warning.all(warnings, try? JSONTree.read(payload))
   }
 }
 
@@ -61,11 +70,8 @@ package struct PushDraft {
     if let topic { add(.apnsTopic, topic) }
     try head.checkRequestLine()
     let known = try head.checkFields(defaultTopic: nil)
-    let notification = try head.notification(
+    return try head.notification(
       topic: known, body: payload, uniqueID: uniqueID, isStrict: isStrict, at: now,
       warnings: &warnings)
-    let tree = try? JSONTree.read(payload)
-    if tree?.hasUnknownAlertKey == true { warnings.insert(.unknownAlertKey) }
-    return notification
   }
 }

@@ -83,12 +83,13 @@ package struct RequestStatus: Codable, Equatable, Sendable {
       }
     kind = notification?.notificationClass.name
     headers = request.headers.map { Header(name: $0.name, value: $0.value) }
-    payload = request.payload.map { JSONValue($0) }
+    let tree = request.payload
+    payload = tree.map { JSONValue($0) }
     let bytes = request.body
     if payload == nil, !bytes.isEmpty { body = String(decoding: bytes, as: UTF8.self) }
     bodyBytes = request.bodyBytes
     if request.isRedacted { redacted = places }
-    warnings = request.warnings.members.map(PushVerdict.Warning.init)
+    warnings = PushVerdict.Warning.all(request.warnings, request.isRedacted ? nil : tree)
     connection = Connection(request)
     if let answer = request.answer {
       status = answer.status
@@ -124,8 +125,10 @@ extension RequestStatus {
     guard let value = request.header(field.wireName) else {
       return field == .apnsPushType ? "none came" : nil
     }
-    let type = field == .apnsTopic ? request.pushType.map { ", of type \($0)" } : nil
-    return "\"\(value.prefix(80))\" came\(type ?? "")"
+    let came = "\"\(value.prefix(80))\" came"
+    guard field == .apnsTopic, let type = request.pushType else { return came }
+    let suffix = PushType.allCases.first { $0.wireName == type }?.topicSuffix ?? ""
+    return "\(came), of type \(type)" + (suffix.isEmpty ? "" : ", whose topics end with \(suffix)")
   }
 }
 

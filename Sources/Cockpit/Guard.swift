@@ -21,10 +21,12 @@ struct OwnPages: RouterMiddleware {
     _ request: Request, context: AdminContext,
     next: (Request, AdminContext) async throws -> Response
   ) async throws -> Response {
-    let host = request.head.authority ?? ""
-    // A second line may say another. A target's own name counts for nothing: no page can have a
-    // browser send one.
-    guard isOurs(host), request.headers[.init("Host")!] == nil else {
+    // One line (RFC 9112 section 3.2): a second may say another. A target's own name counts for
+    // nothing: no page can have a browser send one.
+    guard let host = request.head.authority, request.headers[.init("Host")!] == nil else {
+      throw Refusal(400, "BadHost", "send one line Host: this listener looks at its name")
+    }
+    guard isOurs(host) else {
       throw Refusal(
         403, "HostNotAllowed",
         "this listener is not called \(host): name it in adminHosts if it is meant to be")

@@ -52,16 +52,17 @@ struct PushRoutes {
 
   private func lint(_ wish: PushWish) throws -> Verdict {
     var warnings = CaseSet<PayloadWarning>()
+    let payload = try? JSONTree.read(wish.draft.payload)
     do throws(Rejection) {
       let notification = try wish.draft.notification(
         token: Self.anyToken, topic: wish.topic ?? "com.example.app",
         uniqueID: UniqueID(high: 0, low: 0), isStrict: relay.isStrict, at: relay.now, &warnings)
       return Verdict(
         kind: notification.notificationClass.name,
-        warnings: warnings.members.map(PushVerdict.Warning.init))
+        warnings: PushVerdict.Warning.all(warnings, payload))
     } catch {
       return Verdict(
-        warnings: warnings.members.map(PushVerdict.Warning.init), refusal: Refused(error))
+        warnings: PushVerdict.Warning.all(warnings, payload), refusal: Refused(error))
     }
   }
 
@@ -88,28 +89,30 @@ struct PushRoutes {
       relay.refused(
         error, uniqueID, body: wish.draft.payload,
         fields: Array(":path: /3/device/\(PushWish.line(token))\n".utf8) + wish.fields)
-      return answer(error, uniqueID, warnings)
+      return answer(error, uniqueID, warnings, wish.draft.payload)
     }
     let note = PushNote(warnings, traceParent: wish.traceParent)
     switch await relay.submit(notification, note, fields: wish.fields) {
     // Of a repetition, the first one's.
     case .accepted(let id):
-      var verdict = PushVerdict(200, id, warnings)
+      var verdict = PushVerdict(200, id, warnings, notification.payload)
       verdict.apnsId = notification.apnsID.description
       return verdict
-    case .rejected(let rejection): return answer(rejection, uniqueID, warnings)
-    case .gone: return answer(.unregistered, uniqueID, warnings)
+    case .rejected(let rejection):
+      return answer(rejection, uniqueID, warnings, notification.payload)
+    case .gone: return answer(.unregistered, uniqueID, warnings, notification.payload)
     case nil:
-      var verdict = PushVerdict(0, uniqueID, warnings)
+      var verdict = PushVerdict(0, uniqueID, warnings, notification.payload)
       verdict.message = "a fault took the push: a provider gets no answer"
       return verdict
     }
   }
 
   private func answer(
-    _ rejection: Rejection, _ uniqueID: UniqueID, _ warnings: CaseSet<PayloadWarning>
+    _ rejection: Rejection, _ uniqueID: UniqueID, _ warnings: CaseSet<PayloadWarning>,
+    _ payload: [UInt8]
   ) -> PushVerdict {
-    var verdict = PushVerdict(Int(rejection.status), uniqueID, warnings)
+    var verdict = PushVerdict(Int(rejection.status), uniqueID, warnings, payload)
     verdict.reason = rejection.reason
     verdict.message = rejection.row.text
     return verdict

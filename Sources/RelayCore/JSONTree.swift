@@ -23,8 +23,27 @@ package struct JSONTree: Sendable {
     if case .object(let members) = value { members.last { $0.key == key }?.value } else { nil }
   }
 
+  package var kind: JSONKind {
+    switch value {
+    case .object: .object
+    case .list: .array
+    case .text: .string
+    case .number: .number
+    case .flag: .boolean
+    case .null: .null
+    }
+  }
+
   package var text: String? {
     if case .text(let text) = value { text } else { nil }
+  }
+
+  package var number: Double? {
+    if case .number(let number) = value { number } else { nil }
+  }
+
+  package var items: [JSONTree]? {
+    if case .list(let items) = value { items } else { nil }
   }
 
   package static func read(_ bytes: [UInt8]) throws(JSONTreeError) -> JSONTree {

@@ -176,7 +176,7 @@ extension PayloadScan.ContentAvailable {
 /// for the JSON readers on the phone.
 package struct PayloadScan: Equatable, Sendable {
   /// How a visible push interrupts its user (Apple, "Generating a remote notification").
-  enum InterruptionLevel: String, CaseIterable, Sendable {
+  package enum InterruptionLevel: String, CaseIterable, Sendable {
     case passive, active, critical
     case timeSensitive = "time-sensitive"
   }

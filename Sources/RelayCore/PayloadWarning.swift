@@ -29,7 +29,7 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
   case unusualValue
   case activityKeysOfAStart
   case unusualExpiration
-  // Of what people look at (`JSONTree.hasUnknownAlertKey`).
+  // Of what people look at (`PayloadOddities` of the admin API).
   case unknownAlertKey
 
   /// The case's name, in logs and documentation: renaming a case changes what providers see.
@@ -42,7 +42,7 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
     case .apsNotObject: "aps is not an object and is ignored"
     case .contentAvailableUnusual:
       "content-available is neither the number 1 nor 0 and counts as not set"
-    case .unexpectedType: "a key of aps has a value of a type that its documentation does not name"
+    case .unexpectedType: "a value has a type that is not documented for its key"
     case .unknownApsKey: "aps holds a key that is not documented; custom keys belong beside aps"
     case .emptyAlert: "alert is empty and still counts as a visible key"
     case .mismatch: "the push type does not describe the payload"
@@ -74,7 +74,7 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
     case .topicUnusual: "this topic is not documented for the push type"
     case .unknownHeader:
       "a header begins with apns-, and a push has none of that name: it is ignored"
-    case .unusualValue: "badge or interruption-level has a value that is not documented"
+    case .unusualValue: "a value is not one of those that are documented for its key"
     case .activityKeysOfAStart:
       "an update or end of a Live Activity has keys that only a start has, such as attributes"
     case .unusualExpiration:
@@ -83,26 +83,5 @@ package enum PayloadWarning: UInt8, CaseIterable, Sendable {
     case .unknownAlertKey:
       "alert or sound holds a key that is not documented: no phone reads it"
     }
-  }
-}
-
-extension JSONTree {
-  /// Also those of earlier systems, and the sound of a Live Activity's alert (Apple, "Generating a
-  /// remote notification", "Starting and updating Live Activities with ActivityKit push
-  /// notifications").
-  private static let alertKeys: Set = [
-    "title", "subtitle", "body", "launch-image", "title-loc-key", "title-loc-args",
-    "subtitle-loc-key", "subtitle-loc-args", "loc-key", "loc-args", "action", "action-loc-key",
-    "summary-arg", "summary-arg-count", "sound",
-  ]
-
-  /// Whether an alert or sound of this payload has a key that is not documented.
-  package var hasUnknownAlertKey: Bool {
-    func has(_ key: String, besides known: Set<String>) -> Bool {
-      guard case .object(let members) = self["aps"]?[key]?.value else { return false }
-      return !members.allSatisfy { known.contains($0.key) }
-    }
-    return has("alert", besides: Self.alertKeys)
-      || has("sound", besides: ["critical", "name", "volume"])
   }
 }

@@ -141,9 +141,7 @@ package struct SentRequest: Sendable {
   }
 
   package var warnings: CaseSet<PayloadWarning> {
-    guard case .push(_, var warnings) = content else { return CaseSet() }
-    if payload?.hasUnknownAlertKey == true { warnings.insert(.unknownAlertKey) }
-    return warnings
+    if case .push(_, let warnings) = content { warnings } else { CaseSet() }
   }
 
   package var body: [UInt8] {

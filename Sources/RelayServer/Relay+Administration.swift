@@ -97,6 +97,9 @@ extension Relay {
   /// True while pushes and phones are served: not before all listeners are open.
   package var isServing: Bool { inbox.isServing.load(ordering: .relaxed) }
 
+  /// Pushes and phones are served until the relay is told to end.
+  package func announceEnd() { inbox.isServing.store(false, ordering: .relaxed) }
+
   /// The number of phones on the virtual clock; a phone joins a moment after it connects.
   package func followerCount() async -> Int {
     let devices = await inbox.loops?.onEach { $0.timers.followers.devices } ?? []

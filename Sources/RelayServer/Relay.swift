@@ -207,7 +207,7 @@ package final class Relay: Service {
       group.addTask { await self.followCertificates() }
       group.addTask { await self.followClock(loops, settings.storage.journal) }
       await self.untilTold()
-      inbox.isServing.store(false, ordering: .relaxed)
+      announceEnd()
       group.cancelAll()
     }
     await clock?.stop()

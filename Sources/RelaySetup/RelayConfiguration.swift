@@ -94,6 +94,8 @@ package struct RelayConfiguration: Equatable, Sendable {
   package var requestTimeout = Interval.seconds(30)
   package var idleTimeout = Interval.hours(1)
   package var shutdownTimeout = Interval.seconds(10)
+  /// Of being told to end: all goes on, and only `/health/ready` says so.
+  package var shutdownDelay = Interval.seconds(0)
   package var logLevel = "info"
   /// The admin API's TCP listener, besides its Unix socket; nil for none.
   package var admin: Endpoint?
@@ -240,8 +242,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     store = try reader.choice("store", store)
     linger = try reader.seconds("linger", linger, mayBeZero: true)
     logNotifications = try reader.number("logNotifications", logNotifications, 0...10_000_000)
-    let kept = try reader.number("keepRequests", profile == .dev ? 16 : 0, 0...65_536)
-    keepRequests = kept << 20
+    keepRequests = try reader.number("keepRequests", profile == .dev ? 16 : 0, 0...65_536) << 20
     let mostMemory = ContainerMemory.limit().map { max($0 / 5 * 4, 1) } ?? 0
     maximumMemory = try reader.number("maximumMemory", mostMemory, 0...1_048_576) << 20
     redact = try Self.redactedPlaces(try reader.text("redact", ""))
@@ -275,6 +276,7 @@ package struct RelayConfiguration: Equatable, Sendable {
     requestTimeout = try reader.seconds("requestTimeout", requestTimeout)
     idleTimeout = try reader.seconds("idleTimeout", idleTimeout)
     shutdownTimeout = try reader.seconds("shutdownTimeout", shutdownTimeout)
+    shutdownDelay = try reader.seconds("shutdownDelay", shutdownDelay, mayBeZero: true)
     logLevel = try reader.text("logLevel", logLevel)
     clock = try reader.choice("clock", clock)
     threads = try reader.number("threads", clock == .virtual ? 1 : cores, 1...256)
@@ -356,7 +358,8 @@ package struct RelayConfiguration: Equatable, Sendable {
     "ackTimeout", "ridesPerMinute", "rideBurst",
     "lowPriorityHold", "tokenRequestsPerMinute", "tokenRequestBurst", "enrolmentKey",
     "ownTokens", "clientCA",
-    "names", "requestTimeout", "idleTimeout", "shutdownTimeout", "logLevel",
+    "names", "requestTimeout", "idleTimeout", "shutdownTimeout", "shutdownDelay",
+    "logLevel",
     "clock", "at", "tokenClock", "seed", "nats", "natsCA", "natsCertificate", "natsKey",
     "natsCredentials", "node", "natsMonitor", "natsReplicas", "stripes", "lease",
   ]

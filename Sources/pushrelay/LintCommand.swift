@@ -95,7 +95,7 @@ struct LintCommand: AsyncParsableCommand {
       }
       verdict.message = place + error.row.text
     }
-    verdict.warnings = warnings.members.map(PushVerdict.Warning.init)
+    verdict.warnings = PushVerdict.Warning.all(warnings, try? JSONTree.read(payload))
     return verdict
   }
 

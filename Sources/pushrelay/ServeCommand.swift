@@ -132,7 +132,10 @@ struct ServeCommand: AsyncParsableCommand {
       [
         .leading(own),
         .init(service: PolicyReloading(relay: own.relay, command: self, logger: logger)),
-      ] + [phones].compactMap(\.self) + [.init(service: ready)])
+      ] + [phones].compactMap(\.self) + [
+        .init(service: ready),
+        .init(service: Warning(own.relay, for: configuration.shutdownDelay, logger)),
+      ])
   }
 
   func read() async throws -> RelayConfiguration {
@@ -181,6 +184,25 @@ struct ServeCommand: AsyncParsableCommand {
 
 /// Reads the silent policy again on SIGHUP. The others, by which programs are told to open their
 /// logs again, would end this one, which has none.
+/// Keeps the others from being told to end, until balancers have asked whether this relay is ready.
+private struct Warning: Service {
+  let relay: Relay
+  let delay: Interval
+  let logger: Logger
+
+  init(_ relay: Relay, for delay: Interval, _ logger: Logger) {
+    (self.relay, self.delay, self.logger) = (relay, delay, logger)
+  }
+
+  func run() async throws {
+    try? await gracefulShutdown()
+    guard delay > .zero else { return }
+    relay.announceEnd()
+    logger.info("not ready any more", metadata: ["goesOnForMilliseconds": "\(delay.milliseconds)"])
+    try? await Task.sleep(for: .milliseconds(delay.milliseconds))
+  }
+}
+
 private struct PolicyReloading: Service {
   let relay: Relay
   let command: ServeCommand

@@ -25,7 +25,10 @@ import Testing
     let topic = ("apns-topic", "com.example.app"), type = ("apns-push-type", "voip")
     let rows: [(Rejection, [(String, String)], String?)] = [
       (.badPriority, [("apns-priority", "7")], "\"7\" came"),
-      (.badTopic, [topic, type], "\"com.example.app\" came, of type voip"),
+      (
+        .badTopic, [topic, type],
+        "\"com.example.app\" came, of type voip, whose topics end with .voip"
+      ),
       (.topicDisallowed, [topic], "\"com.example.app\" came"),
       (.invalidPushType, [("apns-push-type", "silent")], "\"silent\" came"),
       (.invalidPushType, [topic], "none came"),

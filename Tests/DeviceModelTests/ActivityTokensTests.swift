@@ -44,6 +44,16 @@ import Testing
     #expect(updates(bench) == 46)
   }
 
+  /// The time since the last one came back counts on.
+  @Test func aSwitchThatChangesNoLimitChangesNothing() {
+    var bench = bench(isFrequent: false)
+    for id in UInt64(1)...3 { bench.send(update(id)) }
+    bench.wait(.seconds(30))
+    let before = bench.phone[mail]?.live.updates
+    bench.send(.activity(.frequentAllowed(mail, isOn: false)))
+    #expect(bench.phone[mail]?.live.updates == before && updates(bench) == 12)
+  }
+
   @Test func anotherVersionOfTheAppMayHaveFewer() {
     var bench = bench()
     for id in UInt64(1)...5 { bench.send(update(id)) }

@@ -150,6 +150,16 @@ import Testing
       limits.callbacksPerApp = count
       #expect(limits.relationsHold == hold, "\(count)")
     }
+    let intervals: [WritableKeyPath<PhoneLimits, Interval>] = [
+      \.activityStartInterval, \.activityUpdateInterval, \.frequentUpdateInterval,
+    ]
+    for interval in intervals {
+      for (length, hold) in [(Interval.zero, false), (.milliseconds(1), true)] {
+        limits = PhoneLimits()
+        limits[keyPath: interval] = length
+        #expect(limits.relationsHold == hold, "\(interval) \(length)")
+      }
+    }
   }
 
   /// The app's budget or the phone's, whichever is used up for longer.

@@ -259,6 +259,28 @@ import Testing
     }
   }
 
+  @Test func aTransfersNumberIsItsOwn() throws {
+    var bench = Bench([.ordinary()])
+    bench.send(.unlocked, .appOpened(mail), .networkChanged(.airplane))
+    for name in ["film", "song"] {
+      bench.send(.transferQueued(mail, TransferRequest(name: name, bytes: 12345)))
+    }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = .sortedKeys
+    let text = String(decoding: try encoder.encode(bench.phone.memory()), as: UTF8.self)
+    let changes = [
+      ("\"id\":{\"number\":2}", "\"id\":{\"number\":1}"),
+      ("\"numbering\":{\"last\":2}", "\"numbering\":{\"last\":1}"),
+    ]
+    for (part, damage) in changes {
+      let damaged = text.replacing(part, with: damage)
+      #expect(damaged != text)
+      #expect(throws: PhoneMemoryError.impossible("a transfer")) {
+        try JSONDecoder().decode(PhoneMemory.self, from: Data(damaged.utf8))
+      }
+    }
+  }
+
   @Test func anotherFormatIsSaid() throws {
     let text = try JSONEncoder().encode(Bench([.ordinary()]).phone.memory())
     let other = String(decoding: text, as: UTF8.self)

@@ -62,6 +62,26 @@ import Testing
     }
   }
 
+  /// A balancer hears it first, while who comes is served.
+  @Test func whatIsToEndSaysThatItIsNotReady() async throws {
+    let setup = RelaySetup(
+      arguments: ["--admin", "127.0.0.1:0"], environment: ["PUSHRELAY_SHUTDOWN_DELAY": "5"])
+    try await RelayProcess.run(setup) { relay in
+      let admin = try Admin(relay)
+      #expect(try await admin("GET", "/health/ready", token: "").status == 200)
+      try relay.terminate()
+      var answer = try await admin("GET", "/health/ready", token: "")
+      while answer.status == 200 { answer = try await admin("GET", "/health/ready", token: "") }
+      #expect(answer.status == 503 && answer.reason == "NotReady")
+      #expect(try await admin("GET", "/health/live", token: "").status == 200)
+      let token = try await Phone(on: relay).register()
+      let pushed = try await PeerTests.load(
+        relay, token, count: 10, streams: 1, body: RejectionTable.payload(64))
+      #expect(pushed.contains("10 succeeded"), "\(pushed)")
+      #expect(try await relay.endsSoon())
+    }
+  }
+
   @Test func aPhoneThatDoesNotReadCannotKeepTheRelayFromEnding() async throws {
     let setup = RelaySetup(environment: ["PUSHRELAY_SHUTDOWN_TIMEOUT": "1"])
     try await RelayProcess.run(setup) { relay in

@@ -12,22 +12,6 @@ import Testing
   }
 }
 
-@Suite struct UnknownAlertKeyTests {
-  @Test(arguments: [
-    (#"{"aps":{"alert":"Hello"}}"#, false), (#"{"aps":{"alert":{}}}"#, false),
-    (#"{"aps":{"alert":{"title":"a","body":"b","launch-image":"c"}}}"#, false),
-    (#"{"aps":{"alert":{"title":{"loc-key":"a"},"sound":"b"}}}"#, false),
-    (#"{"aps":{"sound":{"critical":1,"name":"a","volume":0.5}}}"#, false),
-    (#"{"aps":{"alert":{"title":"a","bdy":"b"}}}"#, true),
-    (#"{"aps":{"sound":{"critical":1,"nam":"a"}}}"#, true),
-    (#"{"aps":{"alert":{"Title":"a"}}}"#, true), (#"{"aps":[],"alert":{"x":1}}"#, false),
-    (#"{"alert":{"x":1}}"#, false),
-  ])
-  func alertsAndSoundsHaveTheirKeys(payload: String, isNoted: Bool) throws {
-    #expect(try JSONTree.read(Array(payload.utf8)).hasUnknownAlertKey == isNoted)
-  }
-}
-
 @Suite struct CaseSetTests {
   @Test func everyCaseHasABit() {
     #expect(PayloadWarning.allCases.allSatisfy { $0.rawValue < 32 })

@@ -26,12 +26,6 @@ import Testing
       ])
   }
 
-  @Test func aMisspelledKeyOfTheAlertIsNoted() throws {
-    #expect(try Sample.push(1, #"{"aps":{"alert":{"title":"a"}}}"#).warnings.isEmpty)
-    let warnings = try Sample.push(1, #"{"aps":{"alert":{"tilte":"a"}}}"#).warnings
-    #expect(warnings.members == [.unknownAlertKey])
-  }
-
   @Test func aRefusedOneIsShownAsItCame() throws {
     let request = Sample.refused(1, "{]")
     #expect(request.header(":path") == "/3/device/zz" && request.token == nil)

@@ -42,6 +42,7 @@ private func keyRows(of page: String) -> [(key: String, fallback: String)] {
       "requestTimeout": seconds(configuration.requestTimeout),
       "idleTimeout": seconds(configuration.idleTimeout),
       "shutdownTimeout": seconds(configuration.shutdownTimeout),
+      "shutdownDelay": seconds(configuration.shutdownDelay),
       "logLevel": configuration.logLevel,
     ]
     for (key, fallback) in keyRows(of: try page()) {
