@@ -19,7 +19,8 @@ extension Refusal {
   ) throws(Refusal) -> Value? {
     guard let text else { return nil }
     if let value = make(text) { return value }
-    throw .body("\(field.split(separator: ".").last ?? "") \(wanted)", field: field)
+    let name = field.split(separator: ".").last ?? ""
+    throw .body("\(name) \(wanted), not \(text.prefix(80).description.inOneLine)", field: field)
   }
 
   /// A required word, one of several.
@@ -28,7 +29,9 @@ extension Refusal {
   ) throws(Refusal) -> Value {
     if let value = Value.allCases.first(where: { name($0) == text }) { return value }
     let known = Value.allCases.map(name).joined(separator: ", ")
-    throw .body("\(field.split(separator: ".").last ?? "") is one of \(known)", field: field)
+    let given = text.map { "; \($0.prefix(80).description.inOneLine) is none" } ?? ""
+    throw .body(
+      "\(field.split(separator: ".").last ?? "") is one of \(known)\(given)", field: field)
   }
 
   static func device(_ text: String?, _ field: String = "device") throws(Refusal) -> DeviceID? {

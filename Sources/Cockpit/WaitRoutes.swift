@@ -408,6 +408,14 @@ struct WaitRoutes {
         "no push is as wanted; the nearest is \(request.uniqueID), sent at "
         + "\(request.at.iso8601): \(difference)"
     }
+    if wish.push == nil, !wish.what.isOfDevice, count == 0, nearest.isEmpty,
+      finding.nearest == nil, let last = await relay.refusals(limit: 1).value.first
+    {
+      // Clients that do not look at answers hear of it here.
+      refusal.message +=
+        "; the last push that was refused, at \(last.at.iso8601), was "
+        + "\(last.rejection.status) \(last.rejection.reason): \(last.uniqueID)"
+    }
     if let note { refusal.message = "\(note); \(refusal.message)" }
     if !finding.missing.nodes.isEmpty { refusal.missingNodes = finding.missing.nodes }
     throw refusal

@@ -95,11 +95,8 @@ package enum DownLine: Equatable, Sendable {
     case .notification(let delivery): Self.write(delivery, &object, to: &bytes)
     case .broadcast(let broadcast, let sentAt): broadcast.write(sentAt: sentAt, &object, to: &bytes)
     case .empty(let time), .keepAlive(let time):
-      if case .empty = self {
-        object.member(.type, "empty", to: &bytes)
-      } else {
-        object.member(.type, "keepalive", to: &bytes)
-      }
+      let type = if case .empty = self { "empty" } else { "keepalive" }
+      object.member(.type, type, to: &bytes)
       if let time { object.member(.time, time.milliseconds, to: &bytes) }
     case .barrier(let number, let time):
       object.member(.type, "barrier", to: &bytes)

@@ -71,8 +71,6 @@ struct Radio: Hashable, Codable, Sendable {
     var end: Instant
   }
 
-  /// The end of the last span; what versions before the spans went by.
-  private var onUntil = Instant(milliseconds: .min)
   /// When it was or is on, apart from each other, the oldest first: a use is known by its end, when
   /// shorter ones inside it have been counted. nil before the first.
   private var spans: [Span]?
@@ -95,13 +93,11 @@ struct Radio: Hashable, Codable, Sendable {
       new = Span(start: min(span.start, new.start), end: max(span.end, new.end))
     }
     apart.append(new)
-    onUntil = max(onUntil, new.end)
     spans = apart.sorted { $0.start < $1.start }.suffix(Self.spansAtMost)
     return max(.zero, added)
   }
 
   mutating func moveClock(by lapse: Interval) {
-    onUntil = onUntil + lapse
     spans = spans?.map { Span(start: $0.start + lapse, end: $0.end + lapse) }
   }
 }

@@ -102,6 +102,7 @@ extension Phone {
     case .notRunning, .foreground, .background, .suspended: break
     }
     if found.definition.modes.isEmpty { return .noModes }
+    if lock == .beforeFirstUnlock { return .beforeFirstUnlock }
     return refreshRefusal(app.number) ?? scarcityRefusal(app.number)
   }
 

@@ -23,7 +23,9 @@ extension Scenario: ReadableObject {
     Field("seed", \.seed, in: 0...1 << 53),
     Field("length", isRequired: true) { scenario, reader throws(ScenarioError) in
       scenario.length = try reader.duration()
-      guard scenario.length <= 400 * TimeText.day else { throw reader.problem("the most is 400d") }
+      guard (1...400 * TimeText.day).contains(scenario.length) else {
+        throw reader.problem("a length is above 0, and 400d at most")
+      }
     }, Field("relay", \.relay), Field("link", \.link),
     Field("tokensTo") { scenario, reader throws(ScenarioError) in
       scenario.tokensTo = try TransferRequest.address(try reader.text(), reader)
@@ -143,14 +145,21 @@ extension Scenario.PhonePlan: ReadableObject {
     Field("network", \.network),
     Field("charging", \.isCharging), Field("lowPower", \.isLowPower),
     Field("limits") { plan, reader throws(ScenarioError) in
-      for (name, value) in try reader.members() {
+      let members = try reader.members()
+      for (name, value) in members {
         let text =
           if case .text(let text) = value.tree.value { text } else {
             String(try value.number(0...1_000_000_000_000))
           }
         guard plan.limits.set(name, to: text) else {
-          throw value.problem("there is no such limit, or it is no such value (PhoneLimits.swift)")
+          let isKnown = PhoneLimits.slots.contains { $0.name == name }
+          throw value.problem(
+            isKnown ? "\(text) is no value of \(name)" : "there is no limit \(name)")
         }
+      }
+      guard plan.limits.relationsHold else {
+        let names = members.map { "\($0.0) \($0.1.tree.text ?? "")" }.joined(separator: ", ")
+        throw reader.problem("these contradict the other limits, or each other: \(names)")
       }
     },
     Field("apps") { plan, reader throws(ScenarioError) in
@@ -174,11 +183,7 @@ extension Scenario.PhonePlan: ReadableObject {
   ]
 
   static func read(_ reader: Reader) throws(ScenarioError) -> Self {
-    let plan = try object(reader)
-    guard plan.limits.relationsHold else {
-      throw reader.problem("the limits contradict each other")
-    }
-    return plan
+    try object(reader)
   }
 }
 

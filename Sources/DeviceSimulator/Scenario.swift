@@ -86,8 +86,8 @@ public struct Scenario: Sendable {
     func holds(_ day: Int64) -> Bool {
       switch self {
       case .all: true
-      case .weekdays: day % 7 >= 2
-      case .weekends: day % 7 < 2
+      case .weekdays: (day + 7) % 7 >= 2
+      case .weekends: (day + 7) % 7 < 2
       }
     }
   }

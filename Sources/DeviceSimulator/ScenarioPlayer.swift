@@ -112,12 +112,15 @@ struct ScenarioPlayer: Sendable {
   }
 
   private mutating func planUsage(_ usage: Scenario.Usage, _ place: Scenario.Place) {
-    var midnight: Int64 = 0
-    while midnight < scenario.length {
-      for clock in usage.clocks where usage.days.holds(midnight / TimeText.day) {
+    // Its user goes by the phone's clock, as its learning does.
+    let ahead = scenario.phones[place.phone].limits.timeZone.milliseconds
+    var midnight = ahead < 0 ? -TimeText.day : 0
+    while midnight < scenario.length + ahead {
+      for clock in usage.clocks
+      where usage.days.holds(midnight / TimeText.day) && midnight + clock >= ahead {
         // Two draws: usually close to the given time.
         let dice = random.below(usage.jitter + 1) + random.below(usage.jitter + 1)
-        let at = max(0, midnight + clock + dice - usage.jitter)
+        let at = max(0, midnight + clock + dice - usage.jitter - ahead)
         plan(.use(place), at: at)
         plan(.endUse(place), at: at + usage.duration)
       }

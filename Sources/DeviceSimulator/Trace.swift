@@ -365,7 +365,8 @@ public struct TraceLine: Hashable, Sendable {
       if kind == .received || kind == .refused { text += " for \(place)" }
       if kind == .connected || kind == .disconnected { text = "\(place) " + text }
     }
-    return why.isEmpty ? text : "\(text): \(why)"
+    // A banner has what somebody else wrote.
+    return why.isEmpty ? text : "\(text): \(why.inOneLine)"
   }
 
   /// One JSON object with a fixed key order; the time in milliseconds.

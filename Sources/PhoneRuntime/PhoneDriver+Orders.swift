@@ -161,6 +161,9 @@ extension PhoneDriver {
     if clock != nil { moveClock(to: line.time.milliseconds) } else { settle() }
     guard ending == nil else { return DoneLine(number: line.number, .failed("it is over")) }
     guard let order = line.order else { return answer(line, simulation.state(of: phone)) }
+    if (try? JSONTree.read(order))?["do"]?.text == "help" {
+      return answer(line, ["lines": LiveCommandHelp.lines])
+    }
     phones[phone].orders.lines = []
     defer { phones[phone].orders.lines = nil }
     let session = phones[phone].session

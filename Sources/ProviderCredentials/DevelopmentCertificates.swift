@@ -67,13 +67,14 @@ package struct DevelopmentAuthority: Sendable {
     guard let first = names.first else {
       throw .value(name: "host names", value: "", advice: "at least one is wanted")
     }
-    guard names.allSatisfy({ $0.utf8.allSatisfy { (0x21...0x7E).contains($0) } }) else {
-      throw .value(
-        name: "host names", value: names.joined(separator: " "),
-        advice: "names of hosts are ASCII; write others as xn--…")
-    }
     let addresses = names.compactMap(CertificateTemplate.addressBytes)
     let hosts = names.filter { CertificateTemplate.addressBytes($0) == nil }
+    let form = /(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*/
+    if let wrong = hosts.first(where: { $0.wholeMatch(of: form) == nil }) {
+      throw .value(
+        name: "the host name", value: wrong,
+        advice: "it has letters, digits and hyphens between its dots; write others as xn--…")
+    }
     return try issue(
       "the server's", to: key, subject: [.commonName(first)], for: .server, now: now,
       extensions: [.alternativeNames(hosts: hosts, addresses: addresses)])

@@ -188,7 +188,7 @@ package enum Limits {
   package static let adminConnections = 1024
   package static let adminStrangers = 64
   package static let adminReadBytes = 1024
-  /// Of a request's body that come behind its answer.
+  /// Of a request's body that come behind its answer, and of requests that wait for one.
   package static let adminLateBytes = 65_536
   /// Of requests that come before an answer, without the token.
   package static let adminStrangerBytes = 4096

@@ -6,6 +6,7 @@ struct ArchiveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "archive",
     abstract: "Show what an app of a simulated phone has kept of its state.",
+    discussion: "Example: pushrelay archive print PHONE/archives/com.example.mail.archive",
     subcommands: [Print.self])
 
   struct Print: ParsableCommand {

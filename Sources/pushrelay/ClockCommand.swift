@@ -78,6 +78,10 @@ struct ClockCommand: AsyncParsableCommand {
     var rate: Double
     @OptionGroup var common: AdminOptions
 
+    func validate() throws {
+      guard rate.isFinite else { throw ValidationError("a rate is a number, such as 60") }
+    }
+
     func run() async throws {
       try await common.show(
         .PATCH, "/v1/clock", body: try JSONText.bytes(["rate": rate]), as: ClockCommand.show)

@@ -245,7 +245,7 @@ struct DeviceCommand: AsyncParsableCommand {
     for text in limit {
       let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
       guard parts.count == 2, limits.set(parts[0], to: parts[1]) else {
-        throw ValidationError("--limit \(text): give NAME=VALUE, a name of PhoneLimits.swift")
+        throw ValidationError("--limit \(text): give NAME=VALUE, such as callbackTime=20s")
       }
     }
     guard limits.relationsHold else { throw ValidationError("these limits contradict each other") }
@@ -269,7 +269,7 @@ struct DeviceCommand: AsyncParsableCommand {
   private func validateWhich() throws {
     let ways = [!names.isEmpty, count != nil, scenario != nil].count { $0 }
     guard ways == 1 else {
-      throw ValidationError("name devices, or give --count N, or --scenario FILE")
+      throw ValidationError("give one of these: names of devices, --count N, --scenario FILE")
     }
     if let count {
       guard (1...100_000).contains(count), topic.count <= 1 else {

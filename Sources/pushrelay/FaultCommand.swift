@@ -54,6 +54,10 @@ struct FaultCommand: AsyncParsableCommand {
     var duration: String?
     @OptionGroup var common: AdminOptions
 
+    func validate() throws {
+      guard probability?.isFinite ?? true else { throw ValidationError("a chance is from 0 to 1") }
+    }
+
     func run() async throws {
       let parts = action.split(separator: "=", maxSplits: 1).map(String.init)
       guard let word = parts.first else { throw ValidationError("say what goes wrong") }

@@ -62,7 +62,7 @@ struct LogCommand: AsyncParsableCommand {
     }
     guard topic == nil else { throw ValidationError("--topic goes with --follow") }
     guard [id != nil, refused, device != nil].count(where: \.self) == 1 else {
-      throw ValidationError("give the id of a notification, or --refused, or --device ID")
+      throw ValidationError("give one of these: the id of a notification, --refused, --device ID")
     }
   }
 

@@ -33,7 +33,7 @@ struct PushCommand: AsyncParsableCommand {
 
   func validate() throws {
     guard (file == nil) != (payload == nil) else {
-      throw ValidationError("give a file with the payload, or --payload")
+      throw ValidationError("give either a file with the payload or --payload")
     }
     guard header.allSatisfy({ $0.contains("=") }) else {
       throw ValidationError("a header is name=value")

@@ -30,7 +30,8 @@ struct RunCommand: AsyncParsableCommand {
       SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE name the relay's \
       CA. Those but Node's replace the system's file of authorities: most programs trust no other \
       TLS server meanwhile. PUSHRELAY_RUN_PROVIDER, _DEVICE, _ADMIN, _PROXY (HOST:PORT), _STATE, \
-      _CA, _TOKEN, _KEY (files), _KEY_ID and _TEAM_ID tell where the relay is.
+      _CA, _TOKEN, _KEY (files), _KEY_ID and _TEAM_ID tell where the relay is, and \
+      PUSHRELAY_STATE has commands of pushrelay find it.
 
       The relay takes settings from --config and PUSHRELAY_… as 'pushrelay serve' does, keeps \
       nothing without --state, and ends with the program, whose exit status is this command's \
@@ -98,6 +99,7 @@ struct RunCommand: AsyncParsableCommand {
       "PUSHRELAY_RUN_PROVIDER": ready.provider, "PUSHRELAY_RUN_DEVICE": ready.device,
       "PUSHRELAY_RUN_ADMIN": ready.admin.map { String($0.dropFirst("http://".count)) },
       "PUSHRELAY_RUN_PROXY": proxy, "PUSHRELAY_RUN_STATE": configuration.state,
+      "PUSHRELAY_STATE": configuration.state,
       "PUSHRELAY_RUN_CA": ready.ca, "PUSHRELAY_RUN_TOKEN": ready.token,
       "PUSHRELAY_RUN_KEY": key.map { "\(keys.path)/AuthKey_\($0.keyID).p8" },
       "PUSHRELAY_RUN_KEY_ID": key?.keyID, "PUSHRELAY_RUN_TEAM_ID": key?.teamID,

@@ -195,4 +195,31 @@ import Testing
         "it did not happen, another did", "it did not happen, 2 others did", "it did not happen",
       ])
   }
+
+  /// Use and learning go by the same clock, wherever the phone is.
+  @Test(arguments: ["0h", "5h", "-5h", "14h"]) func usageIsByThePhonesClock(timeZone: String) throws
+  {
+    let result = try play(
+      """
+      {"title":"test","length":"36d","phones":[{"name":"anna","limits":{"timeZone":"\(timeZone)"},
+      "apps":[{"name":"news","modes":["fetch"],"fetch":"minimum"}],
+      "usage":[{"app":"news","at":["22:00"],"days":"weekends"}]}],"events":[],
+      "expect":[{"fetchedBeforeUse":{"percentOfDays":90,"within":"1h","after":"day 15 00:00",
+      "before":"day 36 00:00"}}]}
+      """)
+    #expect(result.verdicts.map(\.isPassed) == [true], "\(result.verdicts)")
+    let opened = result.simulation.trace().filter { $0.kind == .opened }
+    #expect(opened.count >= 10, "\(opened.count) of five weekends")
+  }
+
+  /// Somebody else has written it.
+  @Test func aBannersTextIsOneLine() throws {
+    let payload = #"{"aps":{"alert":"hi\nday 1 00:02:00.000  anna  terminated"}}"#
+    let result = try play(
+      scenarioText(
+        events: #"[{"at":"1m","push":{"to":"anna/chat","payload":\#(payload)}}]"#))
+    let lines = result.simulation.trace().map { $0.text(timeWidth: 20, whoWidth: 10) }
+    #expect(lines.contains { $0.contains("banner: hi\\u{a}day 1") }, "\(lines)")
+    #expect(!lines.contains { $0.contains("\n") })
+  }
 }

@@ -25,7 +25,14 @@ import Testing
       "{\"title\": \"a\",\n \"length\": \"1w\"}",
       "x.json:2: length: \"1w\" is no length of time such as 500ms, 20m, 1h30m or 2d"
     ),
-    ("{\"title\": \"a\", \"length\": \"500d\"}", "x.json:1: length: the most is 400d"),
+    (
+      "{\"title\": \"a\", \"length\": \"500d\"}",
+      "x.json:1: length: a length is above 0, and 400d at most"
+    ),
+    (
+      "{\"title\": \"a\", \"length\": \"0s\"}",
+      "x.json:1: length: a length is above 0, and 400d at most"
+    ),
     (
       "{\"title\": \"a\", \"length\": \"1h\", \"phones\": {}}",
       "x.json:1: phones: a list is wanted"
@@ -67,12 +74,11 @@ import Testing
     ),
     (
       #"[{"name":"anna","limits":{"callbackTime":"soon"}}]"#,
-      "phones[0].limits.callbackTime: there is no such limit, or it is no such value "
-        + "(PhoneLimits.swift)"
+      "phones[0].limits.callbackTime: soon is no value of callbackTime"
     ),
     (
       #"[{"name":"anna","limits":{"resumeTime":"2s"}}]"#,
-      "phones[0]: the limits contradict each other"
+      "phones[0].limits: these contradict the other limits, or each other: resumeTime 2s"
     ),
     (#"[{"apps":[]}]"#, "phones[0]: name is missing"),
     (

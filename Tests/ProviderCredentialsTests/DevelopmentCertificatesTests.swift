@@ -84,10 +84,15 @@ import Testing
 
   @Test func nothingToCertifyIsRefused() throws {
     let authority = try DevelopmentAuthority(now: TestProvider.now)
-    #expect(
-      fileProblem { () throws(CredentialFileError) in
-        _ = try authority.issueServer(names: ["localhost", "rélais"], now: TestProvider.now)
-      }?.contains("xn--") == true)
+    for name in ["rélais", "a b", "a/b", "'", "a..b", ".a", "*", "a.*", ""] {
+      let problem = fileProblem { () throws(CredentialFileError) in
+        _ = try authority.issueServer(names: ["localhost", name], now: TestProvider.now)
+      }
+      #expect(problem?.contains("xn--") == true, "\(name)")
+    }
+    for name in ["a", "a-1.example.org", "*.example.org", "xn--a", "10.0.0.1", "::1", "a_b"] {
+      _ = try authority.issueServer(names: [name], now: TestProvider.now)
+    }
     #expect(
       fileProblem { () throws(CredentialFileError) in
         _ = try authority.issueServer(names: [], now: TestProvider.now)

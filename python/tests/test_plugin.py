@@ -1,5 +1,6 @@
 """What the plugin does to a test run, seen from outside: runs of pytest within a test."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,55 @@ def test_what_a_client_library_sent_is_in_the_report(pytester: pytest.Pytester) 
     result = run(pytester)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*- pushes of this test -*", "* visible com.example.app: *"])
+
+
+def test_what_was_refused_is_in_the_report(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        from pushrelay import Refused
+
+        ALERT = {"aps": {"alert": "Hello"}}
+
+        def test_before(push_relay, phone):
+            with pytest.raises(Refused):
+                push_relay.push(phone, ALERT, collapse_id="a" * 65)
+
+        def test_it(push_relay, phone):
+            with pytest.raises(Refused):
+                push_relay.push(phone, ALERT, priority=7)
+            push_relay.wait("received", phone, timeout="0s")
+        """
+    )
+    result = run(pytester)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "E*NotMet: nothing of the kind has happened; *, was 400 BadPriority: *",
+            "*- pushes of this test -*",
+            "* refused: 400 BadPriority: *",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*BadCollapseId*")
+
+
+def test_a_cancelled_session_ends_its_relay(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import os, signal, time
+
+        def test_it(push_relay, phone):
+            print("relay", push_relay._process._process.pid, flush=True)
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+        """
+    )
+    result = run(pytester, "-s")
+    assert result.ret == 128 + 15
+    line = next(line for line in result.outlines if "relay " in line)
+    pid = int(line.rpartition("relay ")[2])
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 def test_a_relay_that_is_gone_is_said_in_the_report(pytester: pytest.Pytester) -> None:

@@ -158,6 +158,7 @@ def test_a_simulated_phone_does_what_it_is_told(push_relay: Relay) -> None:
     push = push_relay.push(phone, SILENT)
     push_relay.wait("outcome", push)
     assert "force-quit" in push_relay.log(push)
+    assert any(line.startswith("swipe away ") for line in phone.do("help"))
     with pytest.raises(RelayError, match='there is no "fly"') as refused:
         phone.fly()
     assert refused.value.reason == "BadOrder"

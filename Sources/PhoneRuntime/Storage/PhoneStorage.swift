@@ -179,7 +179,9 @@ extension PhoneStorage {
       throw .damaged(
         path: path, problem: "is not there", advice: "give the path of an app's archive")
     }
-    guard SealedFile.isOne(bytes, .archive) else { return (nil, try decode(bytes, path: path)) }
+    guard SealedFile.isOne(bytes, .archive) else {
+      return (nil, try decode(bytes, path: path, advice: "give the path of an app's archive"))
+    }
     let keybagPath = keybagPath ?? Self.keybagPath(besideArchive: path)
     guard let keybagBytes = try PhoneFiles.read(keybagPath) else {
       throw .damaged(
@@ -206,13 +208,13 @@ extension PhoneStorage {
   }
 
   private static func decode(
-    _ bytes: [UInt8], path: String
+    _ bytes: [UInt8], path: String, advice: String = archiveAdvice
   ) throws(PhoneStorageError) -> StateArchive {
     guard bytes.count <= PhoneLimits.archiveBytes,
       let archive = try? JSONDecoder().decode(StateArchive.self, from: Data(bytes)),
       archive.isSound
     else {
-      throw .damaged(path: path, problem: "is no state archive", advice: archiveAdvice)
+      throw .damaged(path: path, problem: "is no state archive", advice: advice)
     }
     return archive
   }

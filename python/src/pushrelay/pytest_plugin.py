@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import threading
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -14,6 +17,7 @@ from .values import Endpoint, Phone
 
 # What every test begins from: a name that no test is likely to save a state under.
 _BEGINNING = "beginning-of-every-test"
+_MOST_TOLD = 50
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -64,9 +68,27 @@ def _push_relay_session(request: pytest.FixtureRequest) -> Iterator[Relay]:
             yield relay
         return
     # A worker of xdist has a session of its own, and so a relay of its own.
-    with Relay() as relay:
+    with Relay() as relay, _ending_by_signal():
         relay.checkpoint(_BEGINNING)
         yield relay
+
+
+@contextlib.contextmanager
+def _ending_by_signal() -> Iterator[None]:
+    """SIGTERM, as of a job that is cancelled, ends what the session has started, too."""
+
+    def end(number: int, frame: object) -> None:
+        pytest.exit("ended by SIGTERM", returncode=128 + number)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @pytest.fixture
@@ -118,7 +140,7 @@ def phone(push_relay: Relay) -> Phone:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, object, None]:
-    """On failure the report shows the life of each push of the test, whoever sent it."""
+    """On failure the report shows the life of each push of the test, and what was refused."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
     relay = getattr(item, "funcargs", {}).get("push_relay")
@@ -126,7 +148,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, object, None
     if report.when == "teardown" or not report.failed or not isinstance(relay, Relay):
         return
     try:
-        told = "\n".join(relay.lives())
+        lives = relay.lives(_MOST_TOLD + 1)
+        told = "\n".join(lives[-_MOST_TOLD:])
+        if len(lives) > _MOST_TOLD:
+            told = f"the last {_MOST_TOLD}; push_relay.lives(limit) has more\n{told}"
     except RelayError as problem:
         told = str(problem)
     if told:

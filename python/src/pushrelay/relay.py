@@ -498,20 +498,24 @@ class Relay:
         return list(found["requests"])
 
     def lives(self, limit: int = 50) -> list[str]:
-        """The `log` of the last pushes, oldest first, however they were sent.
+        """The `log` of the last pushes, oldest first, however they were sent, and what was refused.
 
-        Of a relay that was joined, only of those to the phones made here.
+        Of a relay that was joined, only of those to the phones made here, and no refusals.
         """
         queries: Iterable[str] = [""]
+        refusals: list[dict[str, Any]] = []
         if self.is_joined:
             queries = [f"&device={device}" for device in self._devices]
-        found = []
+        else:
+            refusals = self.call("GET", f"/v1/refusals?limit={limit}")["refusals"]
+        found = [(told["time"], _refusal(told)) for told in reversed(refusals)]
         for query in queries:
             page = self.call("GET", f"/v1/notifications?limit={limit}{query}")
             # Newest first, and several have one time while a virtual clock stands.
-            found += reversed(page["notifications"])
-        found.sort(key=lambda told: told["steps"][0]["time"])
-        return [_life(told) for told in found[-limit:]]
+            lives = reversed(page["notifications"])
+            found += [(told["steps"][0]["time"], _life(told)) for told in lives]
+        found.sort(key=lambda told: told[0])
+        return [text for _, text in found[-limit:]]
 
 
 class Fault:
@@ -574,6 +578,10 @@ def _match(
     match = {"payload": payload, "headers": headers}
     wanted = {name: value for name, value in match.items() if value}
     return {"match": wanted} if wanted else {}
+
+
+def _refusal(told: dict[str, Any]) -> str:
+    return f"{told['uniqueId']} refused: {told['status']} {told['reason']}: {told['cause']}"
 
 
 def _life(told: dict[str, Any]) -> str:
