@@ -16,7 +16,7 @@ struct PayloadOddities {
       }
       if !known.accepts(value.kind) {
         add(.unexpectedType, "aps." + key)
-      } else if !Self.isDocumented(value, known, isActivity: aps?["event"] != nil) {
+      } else if !Self.isDocumented(value, known, isActivity: aps?["event"]?.text != nil) {
         add(.unusualValue, "aps." + key)
       }
     }

@@ -20,7 +20,7 @@ extension Refusal {
     guard let text else { return nil }
     if let value = make(text) { return value }
     let name = field.split(separator: ".").last ?? ""
-    throw .body("\(name) \(wanted), not \(text.prefix(80).description.inOneLine)", field: field)
+    throw .body("\(name) \(wanted), not \"\(text.prefix(80).description.inOneLine)\"", field: field)
   }
 
   /// A required word, one of several.
@@ -29,7 +29,7 @@ extension Refusal {
   ) throws(Refusal) -> Value {
     if let value = Value.allCases.first(where: { name($0) == text }) { return value }
     let known = Value.allCases.map(name).joined(separator: ", ")
-    let given = text.map { "; \($0.prefix(80).description.inOneLine) is none" } ?? ""
+    let given = text.map { "; \"\($0.prefix(80).description.inOneLine)\" is none" } ?? ""
     throw .body(
       "\(field.split(separator: ".").last ?? "") is one of \(known)\(given)", field: field)
   }

@@ -409,7 +409,8 @@ struct WaitRoutes {
         + "\(request.at.iso8601): \(difference)"
     }
     if wish.push == nil, !wish.what.isOfDevice, count == 0, nearest.isEmpty,
-      finding.nearest == nil, let last = await relay.refusals(limit: 1).value.first
+      finding.nearest == nil, let last = await relay.refusals(limit: 1).value.first,
+      last.at >= start - .minutes(1)
     {
       // Clients that do not look at answers hear of it here.
       refusal.message +=

@@ -145,8 +145,8 @@ extension Scenario.PhonePlan: ReadableObject {
     Field("network", \.network),
     Field("charging", \.isCharging), Field("lowPower", \.isLowPower),
     Field("limits") { plan, reader throws(ScenarioError) in
-      let members = try reader.members()
-      for (name, value) in members {
+      var given: [String] = []
+      for (name, value) in try reader.members() {
         let text =
           if case .text(let text) = value.tree.value { text } else {
             String(try value.number(0...1_000_000_000_000))
@@ -156,10 +156,11 @@ extension Scenario.PhonePlan: ReadableObject {
           throw value.problem(
             isKnown ? "\(text) is no value of \(name)" : "there is no limit \(name)")
         }
+        given.append("\(name) \(text)")
       }
       guard plan.limits.relationsHold else {
-        let names = members.map { "\($0.0) \($0.1.tree.text ?? "")" }.joined(separator: ", ")
-        throw reader.problem("these contradict the other limits, or each other: \(names)")
+        let limits = given.joined(separator: ", ")
+        throw reader.problem("these contradict the other limits, or each other: \(limits)")
       }
     },
     Field("apps") { plan, reader throws(ScenarioError) in
@@ -181,10 +182,6 @@ extension Scenario.PhonePlan: ReadableObject {
       }
     }, Field("habits", \.habits), Field("account", \.account), Field("iCloudDrive", \.hasDrive),
   ]
-
-  static func read(_ reader: Reader) throws(ScenarioError) -> Self {
-    try object(reader)
-  }
 }
 
 extension Scenario.Usage: ReadableObject {

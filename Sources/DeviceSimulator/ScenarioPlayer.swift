@@ -112,8 +112,10 @@ struct ScenarioPlayer: Sendable {
   }
 
   private mutating func planUsage(_ usage: Scenario.Usage, _ place: Scenario.Place) {
-    // Its user goes by the phone's clock, as its learning does.
-    let ahead = scenario.phones[place.phone].limits.timeZone.milliseconds
+    // Its user goes by the phone's clock, as its learning does. A live phone's times count from its
+    // start, which may be at any time of day.
+    let isLive = simulation.relay == nil
+    let ahead = isLive ? 0 : scenario.phones[place.phone].limits.timeZone.milliseconds
     var midnight = ahead < 0 ? -TimeText.day : 0
     while midnight < scenario.length + ahead {
       for clock in usage.clocks

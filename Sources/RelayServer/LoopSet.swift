@@ -335,8 +335,15 @@ final class Inbox: Sendable {
   let settings: [String]
   private let running = Mutex<Running?>(nil)
   private let isJournalFailing = Atomic(false)
-  /// True from when the listeners are open until the relay is told to end.
-  let isServing = Atomic(false)
+  enum Phase: UInt8, AtomicRepresentable {
+    case starting
+    /// From when the listeners are open.
+    case serving
+    /// From when the relay is told to end.
+    case ending
+  }
+
+  let phase = Atomic(Phase.starting)
 
   init(settings: [String] = []) { self.settings = settings }
 

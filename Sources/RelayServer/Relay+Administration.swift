@@ -95,10 +95,10 @@ extension Relay {
   package var isRunning: Bool { inbox.loops != nil }
 
   /// True while pushes and phones are served: not before all listeners are open.
-  package var isServing: Bool { inbox.isServing.load(ordering: .relaxed) }
+  package var isServing: Bool { inbox.phase.load(ordering: .relaxed) == .serving }
 
   /// Pushes and phones are served until the relay is told to end.
-  package func announceEnd() { inbox.isServing.store(false, ordering: .relaxed) }
+  package func announceEnd() { inbox.phase.store(.ending, ordering: .relaxed) }
 
   /// The number of phones on the virtual clock; a phone joins a moment after it connects.
   package func followerCount() async -> Int {

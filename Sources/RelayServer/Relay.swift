@@ -195,7 +195,7 @@ package final class Relay: Service {
         device: "\(configuration.advertised(addresses.device))",
         // A port that is not chosen yet is no address.
         admin: configuration.admin.flatMap { $0.port == 0 ? nil : "\($0)" } ?? "")
-      inbox.isServing.store(true, ordering: .relaxed)
+      _ = inbox.phase.compareExchange(expected: .starting, desired: .serving, ordering: .relaxed)
       announce(addresses, await policy())
     } catch {
       for listener in listeners { try? await listener.close() }

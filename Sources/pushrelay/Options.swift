@@ -26,7 +26,7 @@ extension RelayConfiguration.Endpoint: ExpressibleByArgument {
 }
 
 struct StateOptions: ParsableArguments {
-  @Option(help: "Directory with ca.pem, keys/ and devices/; the same as of 'pushrelay serve'.")
+  @Option(help: "Directory of the relay's files, as of 'pushrelay serve'; or $PUSHRELAY_STATE.")
   var state = StateOptions.usual
 
   /// As 'pushrelay serve' has it, where no configuration file names another one.
@@ -214,8 +214,8 @@ enum SigningKey {
     }
     let which = entries.isEmpty ? "no key" : "no private key for this topic"
     throw CommandError(
-      "\(which) in \(directory.path): make one with 'pushrelay key new', or name the "
-        + "state directory with --state")
+      "\(which) in \(directory.path): name the relay's state directory with --state, or make a "
+        + "key there with 'pushrelay key new'")
   }
 
   private static func covers(_ entry: ProviderKeyDirectory.Entry, _ topic: String?) -> Bool {

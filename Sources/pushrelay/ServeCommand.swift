@@ -125,7 +125,11 @@ struct ServeCommand: AsyncParsableCommand {
     }
     let phones = hosted.map { hosted in
       ServiceGroupConfiguration.ServiceConfiguration(
-        service: Work { try await hosted.run() }, successTerminationBehavior: .ignore)
+        service: Work {
+          try await hosted.run()
+          // When they have done all, the relay goes on.
+          try await gracefulShutdown()
+        })
     }
     // The last is told first to end: the file is gone before the relay is.
     try await Services.run(
@@ -182,8 +186,6 @@ struct ServeCommand: AsyncParsableCommand {
   }
 }
 
-/// Reads the silent policy again on SIGHUP. The others, by which programs are told to open their
-/// logs again, would end this one, which has none.
 /// Keeps the others from being told to end, until balancers have asked whether this relay is ready.
 private struct Warning: Service {
   let relay: Relay
@@ -195,7 +197,7 @@ private struct Warning: Service {
   }
 
   func run() async throws {
-    try? await gracefulShutdown()
+    try await gracefulShutdown()
     guard delay > .zero else { return }
     relay.announceEnd()
     logger.info("not ready any more", metadata: ["goesOnForMilliseconds": "\(delay.milliseconds)"])
@@ -203,6 +205,8 @@ private struct Warning: Service {
   }
 }
 
+/// Reads the silent policy again on SIGHUP. The others, by which programs are told to open their
+/// logs again, would end this one, which has none.
 private struct PolicyReloading: Service {
   let relay: Relay
   let command: ServeCommand

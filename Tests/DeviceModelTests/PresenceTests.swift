@@ -101,6 +101,14 @@ import Testing
       ])
   }
 
+  @Test func beforeTheFirstUnlockNothingRuns() throws {
+    var bench = Bench([.ordinary()])
+    bench.send(.unlocked)
+    #expect(bench.phone.backgroundRefusal(of: mail) == nil)
+    try bench.powerCut(.hours(1))
+    #expect(bench.phone.backgroundRefusal(of: mail) == .beforeFirstUnlock)
+  }
+
   /// The answer is the truth: what the phone says before is what becomes of the next silent push.
   @Test func whetherItWillRunIsKnownBefore() {
     let changes: [(PhoneEvent, LaunchRefusal?)] = [

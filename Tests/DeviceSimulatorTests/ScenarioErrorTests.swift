@@ -77,6 +77,11 @@ import Testing
       "phones[0].limits.callbackTime: soon is no value of callbackTime"
     ),
     (
+      #"[{"name":"anna","limits":{"silentBurst":2,"callbacksPerApp":4000}}]"#,
+      "phones[0].limits: these contradict the other limits, or each other: silentBurst 2, "
+        + "callbacksPerApp 4000"
+    ),
+    (
       #"[{"name":"anna","limits":{"resumeTime":"2s"}}]"#,
       "phones[0].limits: these contradict the other limits, or each other: resumeTime 2s"
     ),

@@ -65,7 +65,7 @@ import Testing
   /// A balancer hears it first, while who comes is served.
   @Test func whatIsToEndSaysThatItIsNotReady() async throws {
     let setup = RelaySetup(
-      arguments: ["--admin", "127.0.0.1:0"], environment: ["PUSHRELAY_SHUTDOWN_DELAY": "5"])
+      arguments: ["--admin", "127.0.0.1:0"], environment: ["PUSHRELAY_SHUTDOWN_DELAY": "12"])
     try await RelayProcess.run(setup) { relay in
       let admin = try Admin(relay)
       #expect(try await admin("GET", "/health/ready", token: "").status == 200)

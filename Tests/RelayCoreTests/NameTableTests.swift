@@ -43,6 +43,20 @@ import Testing
     }
   }
 
+  @Test func longerNamesThanFitEqualNone() {
+    let text = Array("abcdefghijklmnopqrstuvwxyz".utf8)
+    var words = PackedName()
+    for position in stride(from: 0, to: PackedName.capacityBytes, by: 8) {
+      words.append(paddedWord(text.span, at: position), count: 8)
+    }
+    #expect(words == PackedName(text.span, 0..<PackedName.capacityBytes))
+    for _ in 0..<2 {
+      words.append(paddedWord(text.span, at: 24), count: 2)
+      #expect(words.count == PackedName.capacityBytes + 1)
+      #expect(words != PackedName(text.span, 0..<PackedName.capacityBytes))
+    }
+  }
+
   @Test func wordsBeyondTheEndAreZero() {
     let text = Array("abcdefghijklmnopqrst".utf8)
     for count in 0...text.count {

@@ -105,7 +105,7 @@ def test_a_cancelled_session_ends_its_relay(pytester: pytest.Pytester) -> None:
         """
     )
     result = run(pytester, "-s")
-    assert result.ret == 128 + 15
+    assert result.ret == pytest.ExitCode.INTERRUPTED
     line = next(line for line in result.outlines if "relay " in line)
     pid = int(line.rpartition("relay ")[2])
     with pytest.raises(ProcessLookupError):

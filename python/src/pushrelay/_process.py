@@ -35,6 +35,9 @@ class Process:
         patience.start()
         try:
             self.ready = self._first(is_ready)
+        except KeyboardInterrupt:
+            self.stop()
+            raise
         finally:
             patience.cancel()
         # Behind a full pipe a phone does not acknowledge any more.

@@ -68,17 +68,19 @@ def _push_relay_session(request: pytest.FixtureRequest) -> Iterator[Relay]:
             yield relay
         return
     # A worker of xdist has a session of its own, and so a relay of its own.
-    with Relay() as relay, _ending_by_signal():
+    with _ending_by_signal(), Relay() as relay:
         relay.checkpoint(_BEGINNING)
         yield relay
 
 
 @contextlib.contextmanager
 def _ending_by_signal() -> Iterator[None]:
-    """SIGTERM, as of a job that is cancelled, ends what the session has started, too."""
+    """SIGTERM, as of a job that is cancelled, is as Ctrl-C: what was started ends, too."""
 
     def end(number: int, frame: object) -> None:
-        pytest.exit("ended by SIGTERM", returncode=128 + number)
+        # Once more, and it ends at once.
+        signal.signal(number, signal.SIG_DFL)
+        raise KeyboardInterrupt
 
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:

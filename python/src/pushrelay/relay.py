@@ -133,7 +133,7 @@ class Relay:
             command += [f"--{name}", "127.0.0.1:0"]
         try:
             self._process = Process(command, lambda line: line.startswith("ready "))
-        except RelayError:
+        except (RelayError, KeyboardInterrupt):
             self._directory.cleanup()
             raise
         listeners = dict(word.split("=", 1) for word in self._process.ready.split()[1:])
