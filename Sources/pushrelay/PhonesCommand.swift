@@ -111,7 +111,6 @@ struct PhonesCommand: AsyncParsableCommand {
     @OptionGroup var common: AdminOptions
 
     func run() async throws {
-      // Without a relay, too.
       if words == ["help"] { return Console.say(LiveCommandHelp.lines.joined(separator: "\n")) }
       let path = try PhonesCommand.path(phone, "do", common)
       let order = words.joined(separator: " ")
