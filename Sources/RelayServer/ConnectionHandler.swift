@@ -238,6 +238,7 @@ final class ConnectionHandler: SocketHandler {
   func answer(_ stream: StreamID, _ answer: QueryAnswer) {
     guard isUsable, case .provider(let provider) = role else { return }
     provider.connection.answer(stream, answer, on: self)
+    markDirty()
     runner.finishBatch()
   }
 

@@ -439,7 +439,6 @@ extension ProviderConnection {
     _ stream: StreamID, _ status: Int, _ body: some Encodable, on handler: ConnectionHandler
   ) {
     writer.respond(stream, status, JSONText.line(body), on: handler)
-    handler.markDirty()
   }
 }
 

@@ -28,6 +28,25 @@ import Testing
     #expect(last?.isCancelled == true)
   }
 
+  /// The answer comes when nothing else is on the connection, such as two seconds later from a node
+  /// that does not answer.
+  @Test func whatCannotBeAnsweredIsSaidAtOnce() throws {
+    let answers: [(QueryAnswer, Int)] = [
+      (.feedback(.failure(StoreError.stopped), since: 0, of: nil), 503),
+      (.feedback(.success([]), since: 0, of: nil), 200), (.life(nil), 404),
+    ]
+    for (answer, status) in answers {
+      let peer = try ConnectionScene().connect(provider: true)
+      // A request that waits as a question does; the answer itself is this test's.
+      let stream = try peer.request("POST", "/3/device/00", body: [], isComplete: false)
+      try peer.exchange()
+      #expect(peer.statuses[stream] == nil)
+      peer.handler.answer(stream, answer)
+      try peer.receive()
+      #expect(peer.statuses[stream] == status)
+    }
+  }
+
   /// By sockets: all are answered, whatever was too much, and the connection goes on.
   @Test func everyQuestionIsAnswered() async throws {
     try await LoopbackRelay.run { addresses, _ in
