@@ -19,8 +19,7 @@ extension Refusal {
   ) throws(Refusal) -> Value? {
     guard let text else { return nil }
     if let value = make(text) { return value }
-    let name = field.split(separator: ".").last ?? ""
-    throw .body("\(name) \(wanted), not \"\(text.prefix(80).description.inOneLine)\"", field: field)
+    throw .body("\(name(of: field)) \(wanted), not \(shown(text))", field: field)
   }
 
   /// A required word, one of several.
@@ -29,10 +28,12 @@ extension Refusal {
   ) throws(Refusal) -> Value {
     if let value = Value.allCases.first(where: { name($0) == text }) { return value }
     let known = Value.allCases.map(name).joined(separator: ", ")
-    let given = text.map { "; \"\($0.prefix(80).description.inOneLine)\" is none" } ?? ""
-    throw .body(
-      "\(field.split(separator: ".").last ?? "") is one of \(known)\(given)", field: field)
+    let wrong = text.map { "; \(shown($0)) is none" } ?? ""
+    throw .body("\(self.name(of: field)) is one of \(known)\(wrong)", field: field)
   }
+
+  private static func name(of field: String) -> Substring { field.split(separator: ".").last ?? "" }
+  private static func shown(_ text: String) -> String { "\"\(String(text.prefix(80)).inOneLine)\"" }
 
   static func device(_ text: String?, _ field: String = "device") throws(Refusal) -> DeviceID? {
     guard let text else { return nil }

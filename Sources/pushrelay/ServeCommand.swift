@@ -138,7 +138,9 @@ struct ServeCommand: AsyncParsableCommand {
         .init(service: PolicyReloading(relay: own.relay, command: self, logger: logger)),
       ] + [phones].compactMap(\.self) + [
         .init(service: ready),
-        .init(service: Warning(own.relay, for: configuration.shutdownDelay, logger)),
+        .init(
+          service: Warning(
+            relay: own.relay, delay: configuration.shutdownDelay, logger: logger)),
       ])
   }
 
@@ -191,10 +193,6 @@ private struct Warning: Service {
   let relay: Relay
   let delay: Interval
   let logger: Logger
-
-  init(_ relay: Relay, for delay: Interval, _ logger: Logger) {
-    (self.relay, self.delay, self.logger) = (relay, delay, logger)
-  }
 
   func run() async throws {
     try await gracefulShutdown()
