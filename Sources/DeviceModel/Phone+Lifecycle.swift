@@ -58,7 +58,7 @@ extension Phone {
     if apps[index].state == .background { mergeDownloads(index) }
   }
 
-  /// The phone must be unlocked.
+  /// The phone is unlocked.
   mutating func open(_ index: Int, waitsForContent: Bool) {
     let id = AppID(index)
     recordUse(index)
@@ -196,7 +196,7 @@ extension Phone {
   /// Ends all processes, so only the sync service keeps its accesses.
   mutating func endAll(_ reason: TerminationReason) {
     // No keys exist until the code is entered, so nothing is archived while shutting down.
-    lock = .beforeFirstUnlock
+    (lock, appBehindLock) = (.beforeFirstUnlock, nil)
     uses = [:]
     endAccesses() { $0.party != .syncService }
     for index in apps.indices where apps[index].state.hasProcess {

@@ -118,7 +118,7 @@ extension Phone {
     guard lock != .unlocked else { return ignore(.alreadySo) }
     let isFirst = lock == .beforeFirstUnlock
     wake()
-    lock = .unlocked
+    (lock, appBehindLock) = (.unlocked, nil)
     emit(.phone(.unlocked))
     usage.record(at: now + limits.timeZone)
     mustCoalesce = true
@@ -134,6 +134,7 @@ extension Phone {
   /// The foreground app leaves first, while its archive can still be written.
   mutating func lockScreen() {
     guard lock == .unlocked else { return ignore(.alreadySo) }
+    appBehindLock = foreground
     if let id = foreground { leave(id.number) }
     lock = .locked
     litUntil = now

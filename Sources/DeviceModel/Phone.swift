@@ -42,6 +42,8 @@ package struct Phone: Codable, Sendable {
   package internal(set) var lock = LockState.locked
   package internal(set) var wakefulness = Wakefulness.asleep
   package internal(set) var foreground: AppID?
+  /// Was in front when the phone was locked; unlocking brings it back (ours).
+  var appBehindLock: AppID?
   package internal(set) var network = Network.wifi
   package internal(set) var isCharging = false
   package internal(set) var isLowPower = false
@@ -217,7 +219,10 @@ extension Phone {
         terminate(index, .memory)
       }
     case .archiveFound(let app, let archive): archiveFound(app, archive)
-    case .unlocked: unlock()
+    case .unlocked:
+      let app = appBehindLock
+      unlock()
+      if let app, self[app]?.state != .uninstalled { open(app.number, waitsForContent: false) }
     case .locked: lockScreen()
     case .bannerOpened(let banner): bannerOpened(banner)
     case .appLeft:
@@ -237,7 +242,7 @@ extension Phone {
       apps[app.number].isRefreshOn = isOn
       replan(app.number)
     case .appOpened(let app):
-      guard lock == .unlocked else { return ignore(.locked) }
+      if lock != .unlocked { unlock() }
       open(app.number, waitsForContent: false)
     case .appSwipedAway(let app): swipedAway(app.number)
     case .appUninstalled(let app): uninstall(app.number)

@@ -30,10 +30,11 @@ package enum PhoneEvent: Hashable, Sendable {
   case archiveFound(AppID, StateArchive)
 
   // By the user.
+  /// The app that was in front when the phone was locked is opened again.
   case unlocked
   case locked
+  /// Opening an app, or sliding a banner, also unlocks.
   case appOpened(AppID)
-  /// Sliding a banner also unlocks.
   case bannerOpened(BannerID)
   case appLeft
   case appUninstalled(AppID)

@@ -7,10 +7,7 @@ extension Simulation {
   // MARK: Apps
 
   /// Unlocks the phone first.
-  public mutating func open(_ app: AppHandle) {
-    unlockIfLocked(app)
-    tell(app) { .appOpened($0) }
-  }
+  public mutating func open(_ app: AppHandle) { tell(app) { .appOpened($0) } }
 
   /// Opens the newest banner of an app. Returns false if there is none.
   @discardableResult
@@ -25,7 +22,8 @@ extension Simulation {
 
   /// Removes it from the app switcher, after unlocking. No effect on an app that was never opened.
   public mutating func swipeAway(_ app: AppHandle) {
-    unlockIfLocked(app)
+    let phone = apps[Int(app.number)].phone
+    if phones[Int(phone)].model.lock != .unlocked { tell(phone, .unlocked) }
     tell(app) { .appSwipedAway($0) }
   }
 
@@ -36,10 +34,11 @@ extension Simulation {
     endUse(app)
   }
 
-  /// Locks the phone if the app is still in the foreground.
+  /// Leaves the app and locks the phone if it is still in the foreground.
   mutating func endUse(_ app: AppHandle) {
     let entry = apps[Int(app.number)]
     guard phones[Int(entry.phone)].model.foreground == entry.id else { return }
+    tell(entry.phone, .appLeft)
     tell(entry.phone, .locked)
   }
 
@@ -141,11 +140,6 @@ extension Simulation {
     guard var definition = model(of: app)?.definition else { return }
     definition.version = version
     update(app, to: definition)
-  }
-
-  private mutating func unlockIfLocked(_ app: AppHandle) {
-    let phone = apps[Int(app.number)].phone
-    if phones[Int(phone)].model.lock != .unlocked { tell(phone, .unlocked) }
   }
 
   mutating func tell(_ app: AppHandle, _ event: (AppID) -> PhoneEvent) {

@@ -4,13 +4,40 @@ import Testing
 @testable import DeviceModel
 
 @Suite struct LifecycleTests {
-  @Test func openingNeedsAnUnlockedPhone() {
+  @Test func openingUnlocks() {
     var bench = Bench([.ordinary()])
     bench.send(.appOpened(mail))
-    #expect(bench.actions == [.ignored(.locked)])
-    bench.send(.unlocked, .appOpened(mail))
+    #expect(bench.phone.lock == .unlocked)
     #expect(bench.state(mail) == .foreground)
     #expect(bench.phone.foreground == mail)
+  }
+
+  /// What the user left before locking, or the phone started anew after, is no longer in front.
+  @Test(
+    arguments: [
+      ([.locked], mail), ([.locked, .memoryRanOut], mail), ([.appLeft, .locked], nil),
+      ([.locked, .rebooted], nil), ([.locked, .appUninstalled(mail)], nil),
+      ([.locked, .appOpened(news), .appLeft, .locked], nil),
+    ] as [([PhoneEvent], AppID?)])
+  func unlockingBringsBackWhatWasInFront(events: [PhoneEvent], front: AppID?) {
+    var bench = Bench([.ordinary(), .ordinary("news")])
+    bench.send(.appOpened(mail))
+    for event in events {
+      bench.send(event)
+      bench.wait(.minutes(1))
+    }
+    #expect(bench.phone.foreground == nil)
+    bench.send(.unlocked)
+    #expect(bench.phone.foreground == front)
+  }
+
+  @Test func anotherAppIsOpenedInThePlaceOfTheOneThatWasInFront() {
+    var bench = Bench([.ordinary(), .ordinary("news")])
+    bench.send(.appOpened(mail), .locked)
+    bench.clear()
+    bench.send(.appOpened(news))
+    #expect(bench.phone.foreground == news)
+    #expect(bench.steps(of: mail).isEmpty)
   }
 
   @Test func leavingTakesASnapshotAndSuspendsAfterAMoment() {

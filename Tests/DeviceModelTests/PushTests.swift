@@ -384,7 +384,7 @@ import Testing
 
   @Test func aHeldPushIsRefusedWhenItsAppIsSwipedAway() {
     var bench = Bench([.ordinary()])
-    bench.send(.unlocked, .appOpened(mail), .locked)
+    bench.send(.appOpened(mail), .appLeft, .locked)
     for id in UInt64(1)...4 {
       bench.send(.pushReceived(.silent(id)))
       bench.wait(.seconds(10))
