@@ -1,4 +1,5 @@
 internal import CNATS
+internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
@@ -6,19 +7,36 @@ internal import Synchronization
 /// question names an inbox tag to answer to; no thread waits. Without a connection, messages fail
 /// or are lost, and so may answers be: a question needs a deadline.
 package final class NATSConnection: Sendable {
+  /// Replaced when the C library has given up.
+  private struct Handles: Sendable {
+    // Threads may share both; the C library locks them.
+    nonisolated(unsafe) let connection: OpaquePointer
+    nonisolated(unsafe) let subscription: OpaquePointer
+
+    func destroy() {
+      natsSubscription_Destroy(subscription)
+      natsConnection_Destroy(connection)
+    }
+  }
+
   /// Called on the C library's threads, for messages and for the connection's end and return.
   private final class Listener: Sendable {
+    let access: NATSAccess
+    let name: String
     let inbox: String
+    /// nil before the beginning and after the end.
+    let handles = Mutex<Handles?>(nil)
     let onMessage: @Sendable (NATSMessage) -> Void
     let onConnection: @Sendable (Bool) -> Void
     private let onBar: @Sendable (String) -> Void
     private let bars = Mutex<Set<String>>([])
 
     init(
-      inbox: String, onMessage: @escaping @Sendable (NATSMessage) -> Void,
+      _ access: NATSAccess, _ name: String, inbox: String,
+      onMessage: @escaping @Sendable (NATSMessage) -> Void,
       onConnection: @escaping @Sendable (Bool) -> Void, onBar: @escaping @Sendable (String) -> Void
     ) {
-      self.inbox = inbox
+      (self.access, self.name, self.inbox) = (access, name, inbox)
       self.onMessage = onMessage
       self.onConnection = onConnection
       self.onBar = onBar
@@ -28,12 +46,45 @@ package final class NATSConnection: Sendable {
     func bar(_ text: String) {
       if bars.withLock({ $0.count < 20 && $0.insert(text).inserted }) { onBar(text) }
     }
+
+    func open() throws(NATSError) -> Handles {
+      let context = Unmanaged.passUnretained(self).toOpaque()
+      let connection = try NATSConnection.connect(access, name, context)
+      do throws(NATSError) {
+        let subscription = try NATSConnection.subscribe(connection, inbox, context)
+        return Handles(connection: connection, subscription: subscription)
+      } catch {
+        natsConnection_Destroy(connection)
+        throw error
+      }
+    }
+
+    /// The library gives up when a server refuses what it shows twice in a row. Passwords and
+    /// credentials are changed at servers and relays one after the other: they may be right soon.
+    func closed(_ connection: OpaquePointer?) {
+      if handles.withLock({ $0?.connection == connection }) { openAgain() }
+    }
+
+    private func openAgain() {
+      DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [self] in
+        guard handles.withLock({ $0 != nil }) else { return }
+        do throws(NATSError) {
+          let new = try open()
+          let old = handles.withLock { handles in
+            defer { if handles != nil { handles = new } }
+            return handles
+          }
+          (old ?? new).destroy()
+          if old != nil { onConnection(true) }
+        } catch {
+          if error.cause != .other { bar(error.description) }
+          openAgain()
+        }
+      }
+    }
   }
 
-  // Threads may share both; the C library locks them.
-  private nonisolated(unsafe) let connection: OpaquePointer
-  private nonisolated(unsafe) let subscription: OpaquePointer
-  private let inbox: String
+  private let listener: Listener
 
   /// Connects; blocks for two seconds per server at most. Answers arrive below `inbox`, which must
   /// be unique; callbacks run on the library's threads. `onConnection` is called when the
@@ -44,35 +95,35 @@ package final class NATSConnection: Sendable {
     onMessage: @escaping @Sendable (NATSMessage) -> Void,
     onConnection: @escaping @Sendable (Bool) -> Void, onBar: @escaping @Sendable (String) -> Void
   ) throws(NATSError) {
-    let listener = Listener(
-      inbox: inbox, onMessage: onMessage, onConnection: onConnection, onBar: onBar)
+    listener = Listener(
+      access, name, inbox: inbox, onMessage: onMessage, onConnection: onConnection, onBar: onBar)
     // Never released: library threads may be in a callback when a connection is closed, and a
     // process has one or two connections.
-    let context = Unmanaged.passRetained(listener).toOpaque()
-    self.inbox = inbox
-    connection = try Self.connect(access, name, context)
-    do throws(NATSError) {
-      subscription = try Self.subscribe(connection, inbox, context)
-    } catch {
-      natsConnection_Destroy(connection)
-      throw error
-    }
+    _ = Unmanaged.passRetained(listener)
+    let handles = try listener.open()
+    listener.handles.withLock { $0 = handles }
   }
 
   deinit {
-    natsSubscription_Destroy(subscription)
-    natsConnection_Destroy(connection)
+    let handles = listener.handles.withLock { handles in
+      defer { handles = nil }
+      return handles
+    }
+    handles?.destroy()
   }
 
   /// The largest message the server accepts, headers included.
-  package var maximumPayloadBytes: Int { Int(natsConnection_GetMaxPayload(connection)) }
+  package var maximumPayloadBytes: Int {
+    listener.handles.withLock { $0.map { Int(natsConnection_GetMaxPayload($0.connection)) } ?? 0 }
+  }
 
   /// The connected server's address without user and password, or nil.
   package var server: String? {
     var text = [CChar](repeating: 0, count: 512)
-    guard natsConnection_GetConnectedUrl(connection, &text, text.count) == NATS_OK else {
-      return nil
+    let status = listener.handles.withLock {
+      natsConnection_GetConnectedUrl($0?.connection, &text, text.count)
     }
+    guard status == NATS_OK else { return nil }
     let url = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     guard !url.isEmpty else { return nil }
     return url.split(separator: "@").last.map(String.init)
@@ -84,7 +135,7 @@ package final class NATSConnection: Sendable {
     tag: String? = nil
   ) throws(NATSError) {
     var message: OpaquePointer?
-    let reply = tag.map { "\(inbox).\($0)" }
+    let reply = tag.map { "\(listener.inbox).\($0)" }
     let made = body.withUnsafeBytes { bytes in
       natsMsg_Create(
         &message, subject, reply, bytes.baseAddress?.assumingMemoryBound(to: CChar.self),
@@ -93,7 +144,8 @@ package final class NATSConnection: Sendable {
     try Self.check(made)
     defer { natsMsg_Destroy(message) }
     for header in headers { try Self.check(natsMsgHeader_Set(message, header.name, header.value)) }
-    try Self.check(natsConnection_PublishMsg(connection, message))
+    try Self.check(
+      listener.handles.withLock { natsConnection_PublishMsg($0?.connection, message) })
   }
 
   // MARK: Details
@@ -130,13 +182,16 @@ package final class NATSConnection: Sendable {
     try check(
       natsOptions_SetReconnectedCB(
         options, { _, context in NATSConnection.listener(context)?.onConnection(true) }, context))
+    try check(
+      natsOptions_SetClosedCB(
+        options, { NATSConnection.listener($1)?.closed($0) }, context))
     // Without a handler the library prints to standard error.
     try check(
       natsOptions_SetErrorHandler(
         options,
         { connection, _, status, context in
           var text: UnsafePointer<CChar>?
-          guard status == NATS_NOT_PERMITTED,
+          guard status == NATS_NOT_PERMITTED || status == NATS_CONNECTION_AUTH_FAILED,
             natsConnection_GetLastError(connection, &text) == status, let text
           else { return }
           NATSConnection.listener(context)?.bar(String(cString: text))

@@ -212,6 +212,7 @@ package actor ClusterDirector {
   }
 
   private func look() async {
+    if let end = journal.end { return await give(up: end) }
     let lease = journal.port.lease
     if exchange(&lastLease, with: lease.number) != lease.number { onNotice(.lapsed) }
     guard let look = await journal.bucket.look(channelsAfter: channelRevision)
@@ -219,11 +220,7 @@ package actor ClusterDirector {
     if let found = EngineBucket.identity(in: look.keys), found != identity {
       // Without an answer the next look asks again.
       guard let isAnew = await journal.isMadeAnew else { return }
-      guard !isAnew else {
-        return await give(
-          up: .engineRefuses(
-            reason: "the cluster's journal was made anew while this node was away; start it again"))
-      }
+      guard !isAnew else { return await give(up: ClusterJournal.madeAnew) }
       identity = found
     }
     seen.add(look.keys)

@@ -206,6 +206,9 @@ extension ClusterJournal {
     ) { await isLeaseHeld ? () : nil }
   }
 
+  static let madeAnew = StoreError.engineRefuses(
+    reason: "the cluster's journal was made anew while this node was away; start it again")
+
   /// True if stream or bucket are others than those that this node has joined, false if a server
   /// has only lost their identity; nil without an answer.
   var isMadeAnew: Bool? {

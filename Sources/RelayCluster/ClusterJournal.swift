@@ -344,11 +344,17 @@ package final class ClusterJournal: DurableJournal {
     onProblem(.writingFailed(sentence(now)))
   }
 
+  /// Why this node can never write again; nil while it may.
+  var end: StoreError? {
+    guard let trouble = core.withLock(\.trouble), case .lost = trouble else { return nil }
+    return .engineRefuses(reason: sentence(trouble))
+  }
+
   private func sentence(_ trouble: JournalNode.Trouble) -> String {
     switch trouble {
     case .away:
       core.withLock(\.refusal).map { "the engine refuses it: \($0)" }
-        ?? "the engine does not answer, or has no leader"
+        ?? "the engine does not answer, has no leader, or does not accept this node"
     case .full:
       "the stream \(EngineStream.name) has hardly any room left for what is stored; raise its "
         + "max_bytes and restart the nodes, one after the other"

@@ -135,6 +135,11 @@ extension Shard {
     }
   }
 
+  /// Those that are connected now are not questioned.
+  package mutating func dropKeepAlives() {
+    for device in devices.indices { timers.cancel(&devices[device].keepAliveTimer) }
+  }
+
   // MARK: Missing acknowledgements
 
   /// An acknowledgement may be overdue; only the connection knows whether the frame has left.

@@ -13,8 +13,15 @@ extension ClusterStatus {
   ///
   /// - Parameter metrics: that node's samples, without the prefix `pushrelay_`; labels as printed.
   package func findings(metrics: [String: Double]) -> [ClusterFinding] {
-    stripeFindings + nodeFindings + roomFindings + settingFindings + metricFindings(metrics)
+    // Without a lease it does not hear of the others, and what it knows of them is from before.
+    guard !isAlone else {
+      return nodes.prefix(1).flatMap(problems).map { ClusterFinding(problem: $0) }
+    }
+    return stripeFindings + nodeFindings + roomFindings + settingFindings + metricFindings(metrics)
   }
+
+  /// This node has no lease.
+  package var isAlone: Bool { nodes.first?.leaseSeconds.map { $0 < 0 } ?? false }
 
   private var stripeFindings: [ClusterFinding] {
     let advice = [
@@ -33,45 +40,53 @@ extension ClusterStatus {
   }
 
   private var nodeFindings: [ClusterFinding] {
-    var problems: [String] = []
-    for node in nodes {
-      let name = "node \(node.name)"
-      if node.state == "gone" {
-        problems.append(
-          "\(name) has been gone for \(node.ageSeconds) s: start it again, or take it off the list "
-            + "with 'pushrelay cluster forget \(node.name)'")
-        continue
-      }
-      if node.state == "draining" {
-        problems.append(
-          "\(name) drains: end it, or have it take stripes again with 'pushrelay cluster drain "
-            + "\(node.name) --undo'")
-      } else if node.stripes.isEmpty {
-        problems.append(
-          "\(name) has no stripe and passes everything on: it has just come, or there are more "
-            + "nodes than stripes ('pushrelay cluster restripe')")
-      }
-      if let left = node.leaseSeconds {
-        if left < 0 {
-          problems.append(
-            "\(name) has had no lease for \(-left) s: it does not reach the NATS servers, they "
-              + "have no leader, or another relay has its name; its log says which")
-        }
-      } else {
-        problems.append("\(name) does not answer the others: see its log")
-      }
-      if let waiting = node.waitingSeconds, waiting > Self.slowSeconds {
-        problems.append(
-          "\(name) waits for the NATS servers, \(node.waiting ?? 0) records for \(waiting) s: see "
-            + "their disks")
-      }
-    }
-    if nodes.count(where: { $0.state == "active" }) < 2 {
-      problems.append("one node is at work: if it dies nobody takes its phones")
+    var problems = nodes.flatMap(problems)
+    switch nodes.count(where: { $0.state == "active" }) {
+    case 0:
+      problems.append(
+        "all nodes drain, so nobody takes their stripes: start another, or have one take stripes "
+          + "again with 'pushrelay cluster drain NODE --undo'")
+    case 1: problems.append("one node takes stripes: if it dies nobody takes its phones")
+    default: break
     }
     return problems.isEmpty
       ? [ClusterFinding(inOrder: "\(nodes.count) nodes are at work, with their leases")]
       : problems.map { ClusterFinding(problem: $0) }
+  }
+
+  private func problems(of node: Node) -> [String] {
+    let name = "node \(node.name)"
+    guard node.state != "gone" else {
+      return [
+        "\(name) has been gone for \(node.ageSeconds) s: start it again, or take it off the list "
+          + "with 'pushrelay cluster forget \(node.name)'"
+      ]
+    }
+    var problems: [String] = []
+    let hasNoLease = node.leaseSeconds.map { $0 < 0 } ?? false
+    if node.state == "draining" {
+      problems.append(
+        "\(name) drains: end it, or have it take stripes again with 'pushrelay cluster drain "
+          + "\(node.name) --undo'")
+    } else if node.stripes.isEmpty, !hasNoLease {
+      problems.append(
+        "\(name) has no stripe and passes everything on: it has just come, or there are more "
+          + "nodes than stripes ('pushrelay cluster restripe')")
+    }
+    if let left = node.leaseSeconds, left < 0 {
+      problems.append(
+        "\(name) has had no lease for \(-left) s, and answers pushes 503: it does not reach the "
+          + "NATS servers, they have no leader or do not accept it, or another relay has its name; "
+          + "see its log and theirs")
+    } else if node.leaseSeconds == nil {
+      problems.append("\(name) does not answer the others: see its log")
+    }
+    if let waiting = node.waitingSeconds, waiting > Self.slowSeconds {
+      problems.append(
+        "\(name) waits for the NATS servers, \(node.waiting ?? 0) records for \(waiting) s: see "
+          + "their disks")
+    }
+    return problems
   }
 
   /// As the alerts have it.
@@ -114,8 +129,10 @@ extension ClusterStatus {
       }
     }
     let problems = values.filter { $0.value.count > 1 }.sorted { $0.key < $1.key }
+    // Of a node that does not answer they are not known.
+    let isKnown = nodes.allSatisfy { $0.settings != nil || $0.state == "gone" }
     return problems.isEmpty
-      ? [ClusterFinding(inOrder: "the nodes' settings are alike")]
+      ? isKnown ? [ClusterFinding(inOrder: "the nodes' settings are alike")] : []
       : problems.map { key, values in
         let each = values.sorted { $0.key < $1.key }.map { value, names in
           "\(value.isEmpty ? "none" : value) on \(names.joined(separator: ", "))"

@@ -19,6 +19,7 @@ extension Relay {
         do throws(StoreError) {
           return try await cluster.devicePolicies()
         } catch {
+          if error == .stopped { return [:] }
           logger.error(
             "policies of single devices cannot be read: the common one counts for those that come",
             metadata: ["problem": "\(error)"])
@@ -194,7 +195,10 @@ extension Relay {
     case .lost(let stripe, let node):
       logger.warning(
         "lost a stripe: this node was away for too long",
-        metadata: ["stripe": "\(stripe)", "to": "\(node ?? "something that is no relay")"])
+        metadata: [
+          "stripe": "\(stripe)",
+          "to": "\(node ?? "no relay: 'pushrelay cluster restripe', 'import' or another writer")",
+        ])
     case .lapsed:
       logger.warning(
         "the lease had run out before the engine took its renewal: new pushes were answered 503")
@@ -215,7 +219,10 @@ extension Relay {
         ])
     case .barred(let text):
       logger.error(
-        "the engine bars this node: give its user the rights of Docker/nats-rights.conf",
+        """
+        the engine bars this node: its user, password or credentials are not right, or lack the \
+        rights of Docker/nats-rights.conf
+        """,
         metadata: ["refusal": "\(text)"])
     }
   }

@@ -72,7 +72,11 @@ extension Relay {
     logger.log(level: promise.level, "\(promise.text)")
     let waiting = Task { [logger] in
       while (try? await Task.sleep(for: .seconds(5))) != nil {
-        logger.notice("still joining the cluster: the engine has to answer, with a leader")
+        logger.notice(
+          """
+          still joining the cluster: it waits for the engine to answer, with a leader, or for \
+          relays of its name or with other settings to be gone
+          """)
       }
     }
     defer { waiting.cancel() }

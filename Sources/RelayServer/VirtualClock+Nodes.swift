@@ -113,9 +113,12 @@ extension VirtualClock {
     }
   }
 
-  /// A node that starts now begins at this time.
+  /// A node that starts now begins at this time, and a relay of its own, killed now, at the last.
   func write(_ instant: Instant, isLast: Bool) async throws(ClockError) {
-    guard let cluster else { return }
+    guard let cluster else {
+      if isLast { await (inbox?.journal as? Journal)?.keepTime(isPassing: rate > 0) }
+      return
+    }
     let isDone: Bool
     do throws(StoreError) {
       isDone = try await cluster.moveClock(to: max(instant, now), isLast: isLast)

@@ -250,6 +250,12 @@ package final class Journal: DurableJournal {
     try await onFile { try $0.providerKeys() }
   }
 
+  /// Writes the time of a virtual clock, as every write does; while it passes by itself, at most
+  /// once a second.
+  package func keepTime(isPassing: Bool) async {
+    await queue.run { self.perform { $0.keepTime(isPassing: isPassing) } }
+  }
+
   /// Writes everything pending, without lingering, and reports it.
   package func flush() async {
     await queue.run { self.perform { $0.flush() } }

@@ -138,12 +138,20 @@ struct Writer: Sendable {
     }
   }
 
+  /// Time that has passed since the last write has passed: the next run begins behind it. Of one
+  /// that goes on by itself once a second is enough.
+  mutating func keepTime(isPassing: Bool = false) {
+    let now = DispatchTime.now().uptimeNanoseconds
+    guard !isStopped, plan.keepsTime, configuration.now() != plan.keptTime,
+      !isPassing || now &- workedAt > 1_000_000_000
+    else { return }
+    write(Batch(), at: now)
+  }
+
   mutating func stop() {
     guard !isStopped else { return }
     flush()
-    // Time that has passed since the last write has passed: the next run begins behind it.
-    plan.now = configuration.now()
-    if plan.keepsTime { try? file?.write(Batch(), &plan) }
+    keepTime()
     isStopped = true
     let unwritten = keptCount
     if unwritten > 0 { results.problems.append(.leftUnwritten(unwritten)) }
@@ -181,6 +189,7 @@ struct Writer: Sendable {
     file = nil
   }
 
+  @discardableResult
   private mutating func write(_ batch: Batch, at now: UInt64) -> Bool {
     plan.now = configuration.now()
     plan.doubtful = doubtful.values.flatMap { $0 }

@@ -92,7 +92,13 @@ struct ClusterCommand: AsyncParsableCommand {
       ) {
         ClusterCommand.show($0)
         // That was the moment at which it was told.
-        let begun = undo ? "takes stripes again" : "gives its stripes away"
+        let hasTakers = $0.nodes.contains { $0.state == "active" && $0.name != node }
+        let begun =
+          undo
+          ? "takes stripes again"
+          : hasTakers
+            ? "gives its stripes away"
+            : "keeps its stripes until another node takes some: all drain"
         Console.log("\(node) \(begun); 'pushrelay cluster status' says how far it is")
       }
     }
@@ -113,7 +119,7 @@ struct ClusterCommand: AsyncParsableCommand {
 
   private static func show(_ status: ClusterStatus) {
     let width = status.nodes.map(\.name.count).max() ?? 0
-    for node in status.nodes {
+    for (place, node) in status.nodes.enumerated() {
       let stripes = node.stripes.map(String.init).joined(separator: " ")
       let waits = node.waiting.flatMap { count in
         count == 0 ? nil : "  \(count) records wait, since \(node.waitingSeconds ?? 0) s"
@@ -125,8 +131,13 @@ struct ClusterCommand: AsyncParsableCommand {
           + "provider \(node.provider)  device \(node.device)"
           + (RelayConfiguration.Endpoint(node.device)?.isWildcard == true
             ? " (no phone is led there: advertiseDevice)" : "")
-          + (node.name == status.node ? "  this one" : "  seen \(node.ageSeconds) s ago")
+          + (place == 0 ? "  this one" : "  seen \(node.ageSeconds) s ago")
           + (waits ?? ""))
+    }
+    if status.isAlone {
+      Console.say(
+        "this one has no lease: it answers pushes 503, and what it says of the others is from "
+          + "before ('pushrelay cluster doctor')")
     }
     Console.say("form \(status.form) is written: \(status.formReason)")
     for stripe in status.stripes where stripe.node == nil {

@@ -147,8 +147,15 @@ extension ClusterCommand {
     func run() async throws {
       let settings = try await options.read()
       let notes = ProgressNotes()
-      let replicas = try await ClusterExport.last(
-        settings.engine, to: keep, onProgress: { notes.report($0) })
+      let replicas: Int
+      do throws(StoreError) {
+        replicas = try await ClusterExport.last(
+          settings.engine, to: keep, onProgress: { notes.report($0) })
+      } catch .exists {
+        throw CommandError(
+          "\(keep) exists already, as after a restripe before: move it away, or name another file "
+            + "with --keep")
+      }
       do {
         let done = try await ClusterImport.run(
           keep, into: settings.engine, stripes: stripes, replicas: replicas,

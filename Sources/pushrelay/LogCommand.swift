@@ -76,9 +76,16 @@ struct LogCommand: AsyncParsableCommand {
     let answer = try await client.life(of: id, providerToken: token)
     await client.close()
     guard answer.status == 200 else {
-      // One that was refused has no life.
+      // One that was refused has no life, nor has a broadcast.
       if answer.status == 404, !json, let request = await self.request(id) {
-        return RequestsCommand.show(request)
+        RequestsCommand.show(request)
+        guard request.status == 200 else { return }
+        let isBroadcast = request.headers.contains { $0.name == "apns-channel-id" }
+        Console.say(
+          isBroadcast
+            ? "a broadcast has no life of its own"
+            : "what became of it is not known: the node that saw it is gone, or it was forgotten")
+        return
       }
       let refusal = ReasonBody(answer.body)
       let message = refusal?.message.map { ": \($0)" } ?? ""

@@ -63,10 +63,6 @@ import Testing
     return try JSONDecoder().decode(Status.self, from: Data(answer.body.utf8))
   }
 
-  private static func until(_ condition: () async throws -> Bool) async throws {
-    while try await !condition() { try await Task.sleep(for: .milliseconds(50)) }
-  }
-
   @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
   func aStripeThatCannotBeReadIsLeftAloneAndTheOthersGoOn() async throws {
     let scratch = try Scratch()
@@ -84,7 +80,7 @@ import Testing
         let garbage = try await Self.tell(server, "pushrelay.stripe.3", "no relay has written this")
         let sequence = try JSONDecoder().decode(Stored.self, from: garbage).seq
         // Whoever has it learns so when it writes.
-        try await Self.until {
+        try await ClusterRelay.until {
           for token in tokens { _ = try await relays[1].push(token, "found") }
           for relay in relays where try await !Self.isReady(relay) { return true }
           return false
@@ -92,7 +88,7 @@ import Testing
         // One that comes gets its share all the same, and nobody writes behind what is there.
         let state = scratch.path + "/c"
         _ = try await ClusterRelay.run("c", state: state, on: server, options) { third in
-          try await Self.until {
+          try await ClusterRelay.until {
             let status = try await Self.status(of: third)
             return status.stripes[3].state == "unreadable"
               && status.nodes.count == 3 && status.nodes.allSatisfy { $0.stripes.count >= 2 }
@@ -106,9 +102,11 @@ import Testing
           _ = try await Self.tell(
             server, "$JS.API.STREAM.MSG.DELETE.pushrelay", #"{"seq":\#(sequence)}"#)
           for token in tokens {
-            try await Self.until { try await third.push(token, "again").status == 200 }
+            try await ClusterRelay.until { try await third.push(token, "again").status == 200 }
           }
-          for relay in relays + [third] { try await Self.until { try await Self.isReady(relay) } }
+          for relay in relays + [third] {
+            try await ClusterRelay.until { try await Self.isReady(relay) }
+          }
         }
       }
       let complaints = logs.reduce(0) {
@@ -149,12 +147,12 @@ import Testing
         try await server.run { [phones = all] _ in
           // First it has to be sure that no more is there.
           for (_, token) in phones {
-            try await Self.until { try await relays[0].push(token, "again").status == 200 }
+            try await ClusterRelay.until { try await relays[0].push(token, "again").status == 200 }
           }
-          try await Self.until { try await Self.isReady(relays[0]) }
+          try await ClusterRelay.until { try await Self.isReady(relays[0]) }
           try relays[0].send(.kill)
           _ = try await ClusterRelay.run(["b"], in: scratch.path, on: server, options) { others in
-            try await Self.until { try await Self.isReady(others[0]) }
+            try await ClusterRelay.until { try await Self.isReady(others[0]) }
             for (phone, token) in phones {
               var moved = phone
               moved.relay = others[0].relay
@@ -178,20 +176,20 @@ import Testing
         for _ in 0..<20 { _ = try await Phone(on: relays[0].relay).register() }
         // Its last word is how far its stripes reach.
         try relays[0].send(.terminate)
-        try await Self.until { (try? await Self.isReady(relays[0])) == nil }
+        try await ClusterRelay.until { (try? await Self.isReady(relays[0])) == nil }
       }
     }
     try Self.damage(server)
     try await server.run { _ in
       let (_, logs) = try await ClusterRelay.run(["a"], in: scratch.path, on: server, options) {
         relays in
-        try await Self.until {
+        try await ClusterRelay.until {
           try await Self.status(of: relays[0]).stripes.contains { $0.state == "unreadable" }
         }
         #expect(try await !Self.isReady(relays[0]))
         // As the log says, for who has no better files.
         _ = try await Self.tell(server, "$KV.pushrelay.reach.a", "")
-        try await Self.until { try await Self.isReady(relays[0]) }
+        try await ClusterRelay.until { try await Self.isReady(relays[0]) }
         let states = try await Self.status(of: relays[0]).stripes.map(\.state)
         #expect(!states.contains("unreadable"), "\(states)")
       }
@@ -403,7 +401,7 @@ import Testing
           try await lines.expect("hello")
           for _ in 0..<statuses[200, default: 0] { _ = try await lines.next("a notification") }
         }
-        try await Self.until { try await push(0) == 200 }
+        try await ClusterRelay.until { try await push(0) == 200 }
       }
       #expect(log.contains("max_bytes") && log.contains("the journal writes again"), "\(log)")
     }
@@ -426,9 +424,9 @@ import Testing
           let token = try await phone.register()
           try await phone.talk(["--ack"]) { lines, _ in
             try await lines.expect("hello", "empty")
-            try await Self.until { try await relays[0].push(token, nil).status == 200 }
+            try await ClusterRelay.until { try await relays[0].push(token, nil).status == 200 }
             _ = try await lines.next("the first")
-            try await Self.until { try await relays[0].push(token, nil).status == 200 }
+            try await ClusterRelay.until { try await relays[0].push(token, nil).status == 200 }
             try relays[0].send(.suspend)
             let newest = try await Self.acceptedSilent(token, on: relays[1])
             try relays[0].send(.resume)

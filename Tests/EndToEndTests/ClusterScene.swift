@@ -100,6 +100,11 @@ struct ClusterRelay: Sendable {
   let relay: RelayProcess
   let send: @Sendable (Signal) throws -> Void
 
+  /// Asks again and again; the test's time is the limit.
+  static func until(_ condition: () async throws -> Bool) async throws {
+    while try await !condition() { try await Task.sleep(for: .milliseconds(50)) }
+  }
+
   /// Starts a node and, once it is ready, lets `body` have it. It is killed afterwards.
   ///
   /// - Returns: what it has logged.

@@ -44,6 +44,60 @@ import Testing
     }
   }
 
+  /// The C library gives a connection up for good when its server refuses it twice.
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func aPasswordMayBeWrongForAWhile() async throws {
+    let scratch = try Scratch()
+    let first = try await NATSServer(in: scratch.path)
+    func server(_ password: String) -> NATSServer {
+      var server = first
+      server.settings = "authorization { users: [{ user: relay, password: \(password) }] }"
+      server.user = "relay:right@"
+      return server
+    }
+    try await server("right").run { kill in
+      let (_, log) = try await ClusterRelay.run(
+        "a", state: scratch.path + "/a", on: server("right")
+      ) { relay in
+        let token = try await Phone(on: relay.relay).register()
+        try kill()
+        try await server("wrong").run { _ in
+          // Both connections of the node, twice each.
+          try await ClusterRelay.until {
+            let closed = try await Program.run(
+              "curl", ["-sS", first.monitor + "/connz?state=closed"])
+            return try closed.checked("curl").split(separator: "Authentication Failure").count > 4
+          }
+        }
+        try await server("right").run { _ in
+          try await ClusterRelay.until { try await relay.push(token, "again").status == 200 }
+        }
+      }
+      #expect(log.contains("the engine bars this node"), "\(log)")
+    }
+  }
+
+  /// It can never write again, and who supervises it starts it anew.
+  @Test(.enabled("nats-server cannot be had from PyPI", hasServer))
+  func aNodeThatWasForgottenEnds() async throws {
+    let scratch = try Scratch()
+    let server = try await NATSServer(in: scratch.path)
+    try await server.run { _ in
+      let (_, logs) = try await ClusterRelay.run(["a", "b"], in: scratch.path, on: server) {
+        relays in
+        try relays[0].send(.suspend)
+        try await ClusterRelay.until {
+          try await Program.run(
+            Program.pushrelay, ["cluster", "forget", "a", "--state", relays[1].relay.state]
+          ).succeeded
+        }
+        try relays[0].send(.resume)
+        #expect(try await relays[0].relay.endsSoon())
+      }
+      #expect(logs[0].contains("this node was forgotten while it was away"), "\(logs[0])")
+    }
+  }
+
   /// What a phone may have in its slot: the last push that was answered 200, or one behind it of
   /// which nobody was told.
   private typealias Kept = (accepted: String, later: Set<String>)

@@ -57,10 +57,6 @@ import Testing
       .checked("cluster status")
   }
 
-  private static func until(_ condition: () async throws -> Bool) async throws {
-    while try await !condition() { try await Task.sleep(for: .milliseconds(50)) }
-  }
-
   /// Ends the nodes one after the other and has the next version go on with their state.
   private static func upgrade(
     _ old: [(name: String, relay: ClusterRelay)], in folder: String, on server: NATSServer,
@@ -127,26 +123,26 @@ import Testing
         async let sent: Void = load.run(tokens)
         let old = zip(["a", "b", "c"], relays).map { (name: $0, relay: $1) }
         try await Self.upgrade(old, in: folder, on: server, load) { new in
-          try await Self.until {
+          try await ClusterRelay.until {
             try await Self.status(in: folder + "/a").contains("form 6 is written")
           }
           let count = load.count
-          try await Self.until { load.count > count + 20 }
+          try await ClusterRelay.until { load.count > count + 20 }
           try await Self.checkStrangers(in: folder, on: server)
           // One of the version behind that reads what is there, and takes its share.
           _ = try await ClusterRelay.run(
             "d", state: folder + "/d", on: server, environment: Self.ahead(2)
           ) { further in
             load.go(by: further)
-            try await Self.until {
+            try await ClusterRelay.until {
               let status = try await Self.status(in: folder + "/d")
               return status.contains("form 6 is written: form 7 has to wait for a, b, c")
                 && !status.contains("stripes none")
             }
             let count = load.count
-            try await Self.until { load.count > count + 20 }
+            try await ClusterRelay.until { load.count > count + 20 }
             load.end()
-            try await Self.until { load.isDone }
+            try await ClusterRelay.until { load.isDone }
             for (token, registered) in all {
               var phone = registered
               phone.relay = new[1].relay
@@ -174,12 +170,12 @@ import Testing
           var tokens: [String] = []
           for _ in 0..<6 { tokens.append(try await Phone(on: old.relay).register()) }
           try old.send(.suspend)
-          try await Self.until {
+          try await ClusterRelay.until {
             try await Program.run(
               Program.pushrelay, ["cluster", "forget", "a", "--state", folder + "/b"]
             ).succeeded
           }
-          try await Self.until {
+          try await ClusterRelay.until {
             try await Self.status(in: folder + "/b").contains("form 6 is written")
           }
           try old.send(.resume)

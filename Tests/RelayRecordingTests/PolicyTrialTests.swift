@@ -138,6 +138,47 @@ import Testing
     }
   }
 
+  /// Their keep-alives are not sent here, and what was recorded of them is an answer.
+  @Test func whoWasConnectedWhenTheRecordingBeganStaysConnected() throws {
+    let start = Samples.now
+    var shard = ShardStart(
+      shard: 0, configuration: Shard.Configuration(), at: start,
+      sequences: SequenceRanges(first: 10), budgets: nil
+    ).makeShard()
+    let inFlight = Samples.push(.at(start + .days(1)), .visible)
+    let events: [Event] = [
+      .journal(.restored(.device(Samples.device, Samples.secret, budget: .init()))),
+      .journal(
+        .restored(
+          .app(Samples.device, Samples.topic, Samples.token, isOwn: false, budget: .init()))),
+      .asked(.connected, Samples.credential, from: Samples.otherRequest),
+      .submitted(inFlight, from: Samples.request),
+    ]
+    var effects: [Effect] = []
+    for event in events { shard.handle(event, at: start, into: &effects) }
+    var trial = PolicyTrial(.unlimited)
+    trial.begin(.state(shard: 0, shard))
+    let push = Notification(
+      uniqueID: UniqueID(high: 1, low: 1), apnsID: UniqueID(high: 1, low: 1),
+      token: Samples.token, topic: Samples.topic, notificationClass: .silent,
+      pushType: .background, priority: .powerAware, wakesApp: true, collapseID: [],
+      expiration: .at(start + .days(1)), payload: [1])
+    let later: [(Interval, Event)] = [
+      (.seconds(1), .stream(Samples.otherRequest, .acked(inFlight.uniqueID, nil))),
+      (.minutes(15), .stream(Samples.otherRequest, .keptAlive)),
+      (.hours(1), .submitted(push, from: Samples.request)),
+      (.hours(2), .stream(Samples.otherRequest, .disconnected)),
+    ]
+    for (passed, event) in later {
+      trial.observe(
+        Replay.Step(shard: 0, batch: 1, at: start + passed, event: event, effects: []))
+    }
+    trial.end(at: start + .hours(3))
+    let row = try #require(trial.rows[Samples.topic])
+    #expect(row.received == 1 && row.sent == 1 && row.waiting == 0)
+    #expect(row.delays == [0])
+  }
+
   /// A policy that sends little is not the fastest because of that.
   @Test func whatStillWaitsAtTheEndHasWaitedUntilThen() throws {
     var strictWaited = 0

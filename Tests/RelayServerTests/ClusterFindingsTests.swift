@@ -44,7 +44,7 @@ import Testing
     ("node b has had no lease for 1.5 s", { $0.nodes[1].leaseSeconds = -1.5 }),
     ("node b does not answer", { $0.nodes[1].leaseSeconds = nil }),
     ("node b waits for the NATS servers", { $0.nodes[1].waitingSeconds = 0.6 }),
-    ("one node is at work", { $0.nodes.removeLast() }),
+    ("one node takes stripes", { $0.nodes.removeLast() }),
     ("node b has used 90 % of its room", { $0.nodes[1].roomPercent = 90 }),
     ("node b has 300 % of the bytes", { $0.nodes[1].snapshotPercent = 300 }),
     (
@@ -60,6 +60,23 @@ import Testing
     let (text, change) = Self.changes[index]
     let problems = try status(change).findings(metrics: quiet).filter(\.isProblem)
     #expect(problems.contains { $0.text.contains(text) }, "\(problems)")
+  }
+
+  @Test func whenAllDrainNobodyTakesAnything() throws {
+    let problems = try status {
+      for place in $0.nodes.indices { $0.nodes[place].state = "draining" }
+    }.findings(metrics: quiet).filter(\.isProblem)
+    #expect(problems.last?.text.hasPrefix("all nodes drain") == true, "\(problems)")
+  }
+
+  /// It does not hear of the others, nor do they of it.
+  @Test func aNodeWithoutALeaseSaysNothingOfTheOthers() throws {
+    let findings = try status {
+      ($0.nodes[0].leaseSeconds, $0.nodes[0].stripes) = (-1.5, [])
+      ($0.nodes[1].leaseSeconds, $0.nodes[1].settings) = (nil, nil)
+    }.findings(metrics: quiet)
+    #expect(findings.count == 1 && findings[0].isProblem)
+    #expect(findings[0].text.contains("node a has had no lease for 1.5 s"), "\(findings)")
   }
 
   /// A node before this, or one that does not answer, differs in nothing that is known.

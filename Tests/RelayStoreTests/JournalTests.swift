@@ -53,6 +53,26 @@ import Testing
     }
   }
 
+  /// What was answered before a kill is not answered again at an earlier time.
+  @Test func anAdvanceThatWroteNothingIsKept() async throws {
+    let time = Mutex<Int64>(7000)
+    let journal = try listener.open(directory) {
+      $0.keepsTime = true
+      $0.now = { Instant(milliseconds: time.withLock(\.self)) }
+    }
+    func stored() throws -> Int64? {
+      let file = try SQLiteConnection(path: directory.journal)
+      return try file.integer("SELECT value FROM meta WHERE key = 'time'")
+    }
+    for isPassing in [false, true] {
+      time.withLock { $0 += 1000 }
+      await journal.keepTime(isPassing: isPassing)
+      #expect(try stored() == 8000)
+    }
+    await journal.stop()
+    #expect(try stored() == 9000)
+  }
+
   /// The clocks of the budgets go with the machine's.
   @Test func aStepOfTheClockMovesTheBudgets() async throws {
     let journal = try listener.open(directory)

@@ -44,7 +44,7 @@ let importRules: [ImportRule] = [
   ImportRule(target: "SQLite", own: ["CSQLite"], others: ["Glibc", "SystemPackage"]),
   ImportRule(target: "CNATS", own: [], others: []),
   // Synchronization: which refusals were told, by whichever of the library's threads.
-  ImportRule(target: "NATS", own: ["CNATS"], others: ["Glibc", "Synchronization"]),
+  ImportRule(target: "NATS", own: ["CNATS"], others: ["Dispatch", "Glibc", "Synchronization"]),
   ImportRule(target: "HTTP2", own: ["CNghttp2", "Primitives"], others: ["NIOCore", "Glibc"]),
   // Layer 1.
   ImportRule(target: "DeviceLink", own: ["Primitives", "RelayCore"], others: []),

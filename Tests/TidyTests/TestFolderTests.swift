@@ -24,8 +24,7 @@ private let sleeping: [String: String] = [
   "Tests/EndToEndTests/ClusterAdminTests.swift": "asks another process again until it says so",
   "Tests/EndToEndTests/ClusterClockTests.swift": "asks another process again until it says so",
   "Tests/EndToEndTests/CrashCluster.swift": "an engine is slow for most of the time",
-  "Tests/EndToEndTests/ClusterEngineTests.swift": "asks another process again until it says so",
-  "Tests/EndToEndTests/ClusterUpgradeTests.swift": "asks another process again until it says so",
+  "Tests/EndToEndTests/ClusterScene.swift": "asks another process again until it says so",
   "Tests/EndToEndTests/ClusterFaultTests.swift": "a lease runs out while a relay is away",
   "Tests/EndToEndTests/CrashTests.swift":
     "chance decides when the relay is killed; every second life waits until there were answers",
