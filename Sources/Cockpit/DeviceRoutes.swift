@@ -123,8 +123,16 @@ struct DeviceRoutes {
     guard relay.isRunning else { throw Refusal.notReady }
     try request.allow("search", "after", "limit")
     let place = try request.parameter("after").map { try Relay.DevicePlace(cursor: $0) }
-    let page = await relay.devices(
-      matching: request.parameter("search") ?? "", after: place, limit: try request.limit())
+    let text = request.parameter("search") ?? ""
+    // A whole token is one phone's; nothing else that is searched for looks like one.
+    if text.utf8.count >= 16, let token = DeviceToken(hexadecimal: text) {
+      let app = await relay.app(with: token)
+      var report: DeviceReport?
+      if let device = app.value?.device { report = try await relay.report(of: device) }
+      let devices = report.map { [DeviceStatus(named: $0)] } ?? []
+      return Lacking(DeviceList(devices, cursor: nil), app.missing)
+    }
+    let page = await relay.devices(matching: text, after: place, limit: try request.limit())
     guard let (found, next) = page else {
       throw Refusal(
         410, "CursorExpired", "the node that the list had come to is gone: ask without after")

@@ -236,8 +236,8 @@ extension Request {
     var seen: Set<String> = []
     for (key, _) in uri.queryParameters {
       let name = String(key)
-      // Conditions on payloads add up.
-      guard seen.insert(name).inserted || name == "payload" else {
+      // Conditions add up.
+      guard seen.insert(name).inserted || name == "payload" || name == "header" else {
         throw .body("\(name.inOneLine) is there twice", field: name)
       }
       guard !names.contains(name) else { continue }

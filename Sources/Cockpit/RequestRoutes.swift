@@ -96,7 +96,8 @@ struct RequestRoutes {
   private func match(_ request: Request) async throws -> RequestMatch {
     guard relay.keepsRequests else { throw Self.notKept }
     try request.allow(
-      "topic", "token", "device", "status", "reason", "pushType", "payload", "since", "limit")
+      "topic", "token", "device", "status", "reason", "pushType", "header", "payload", "since",
+      "limit")
     // A variable that is not set would mean, and forget, all.
     for (key, value) in request.uri.queryParameters where value.isEmpty && key != "limit" {
       throw Refusal.body("\(key) is empty: say what, or leave it out", field: String(key))
@@ -106,6 +107,13 @@ struct RequestRoutes {
     match.pushType = request.parameter("pushType")
     match.reason = try Refusal.reason(request.parameter("reason"))
     match.status = try Refusal.status(request.parameter("status"))
+    match.headers = try request.parameters("header").map { text in
+      let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
+      guard parts.count == 2 else {
+        throw Refusal.body("header is a name and its value, as apns-priority=5", field: "header")
+      }
+      return (parts[0].lowercased(), parts[1])
+    }
     match.payload = request.parameters("payload").map { PayloadCondition($0) }
     // Anywhere is where there is something.
     try Self.check(match.payload.filter { !$0.path.names.isEmpty }, relay, field: "payload")

@@ -460,10 +460,11 @@ struct WaitRoutes {
 
   /// The first difference of a request from the wanted; a refused one did not become a push.
   private static func difference(_ match: RequestMatch, _ request: SentRequest) -> String? {
-    match.differences(of: request).first
-      ?? request.answer.map { answer in
-        answer.refusal.map { "it was refused: \(answer.status) \($0.reason)" } ?? "it was accepted"
-      }
+    if let difference = match.differences(of: request).first { return difference }
+    guard let answer = request.answer else { return nil }
+    if let refusal = answer.refusal { return "it was refused: \(answer.status) \(refusal.reason)" }
+    if case .channel = answer.outcome { return "it was a broadcast, which has no steps" }
+    return "it was accepted"
   }
 
   private func nothing(_ wish: WaitWish, _ finding: Finding) -> String {
@@ -477,7 +478,8 @@ struct WaitRoutes {
     guard let push = wish.push else {
       return wish.match == nil ? "nothing of the kind has happened" : "no such push was sent"
     }
-    return "the relay knows no push \(push): it is another relay's, mistyped, or forgotten"
+    return "the relay knows no push \(push): it is another relay's, mistyped, forgotten, or a "
+      + "broadcast, which has no steps"
   }
 }
 

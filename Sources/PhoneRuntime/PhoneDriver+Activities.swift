@@ -87,7 +87,8 @@ extension PhoneDriver {
         try await deed(self, gone, api, try await configuration.identify(phone, gone, api))
       } catch ClientError.refused(let refusal) where isOver && unknown.contains(refusal.reason) {
       } catch {
-        warn("\(what): the relay could not be told: \(error)")
+        let isRefused = if case ClientError.refused = error { true } else { false }
+        warn("\(what): the relay \(isRefused ? "refuses it" : "could not be told"): \(error)")
       }
     }
   }

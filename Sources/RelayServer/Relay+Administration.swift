@@ -60,7 +60,7 @@ extension Relay {
     func matches(_ head: DeliveryEvent) -> Bool {
       guard case .received(let kind, _, let device, let topic) = head.step else { return false }
       return (self.device ?? device) == device && (self.kind ?? kind) == kind
-        && (self.topic ?? topic.description) == topic.description
+        && (self.topic.map { [topic, topic.whole].map(\.description).contains($0) } ?? true)
         && head.at >= (since ?? head.at)
     }
   }

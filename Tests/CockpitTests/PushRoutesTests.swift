@@ -47,6 +47,16 @@ import Testing
         + #""payload":{"aps":{"event":"start","timestamp":1}}}"#
       let answer = try await ask(.post, "/v1/push", body)
       #expect(answer.status == 200 && answer.reason == nil, "\(answer.text)")
+      // Its life is found by both.
+      for (name, count) in [(topic, 1), ("com.example.app.push-type.liveactivity", 1), ("x", 0)] {
+        let found = try await ask(.get, "/v1/notifications?topic=\(name)")
+        #expect((found.json["notifications"] as? [Any])?.count == count, "\(found.text)")
+      }
+      // A whole token is one phone's.
+      for (search, count) in [(phone.deviceToken, 1), (String(phone.deviceToken.dropLast(2)), 0)] {
+        let found = try await ask(.get, "/v1/devices?search=\(search)")
+        #expect((found.json["devices"] as? [Any])?.count == count, "\(found.text)")
+      }
     }
   }
 

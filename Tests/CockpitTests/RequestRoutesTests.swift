@@ -34,6 +34,31 @@ import Testing
     }
   }
 
+  /// Of a header its whole value, as of a trace.
+  @Test func headersFindARequest() async throws {
+    try await AdminScene.run(changing: { $0.keepRequests = 1 << 20 }) { ask in
+      let token = String(repeating: "0", count: 64)
+      let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+      for headers in [#""traceparent":"\#(trace)","apns-priority":5"#, #""apns-priority":5"#] {
+        _ = try await ask(
+          .post, "/v1/push",
+          #"{"to":"\#(token)","topic":"com.example.app","headers":{\#(headers)},"#
+            + #""payload":{"aps":{}}}"#)
+      }
+      for (query, count) in [
+        ("header=traceparent=\(trace)", 1), ("header=APNS-priority=5", 2), ("header=x=1", 0),
+        ("header=apns-priority=5&header=traceparent=\(trace)", 1),
+      ] {
+        let found = try await ask(.get, "/v1/requests?\(query)")
+        #expect((found.json["requests"] as? [Any])?.count == count, "\(query): \(found.text)")
+      }
+      for query in ["header=x", "header=x=", "header==x"] {
+        let refused = try await ask(.get, "/v1/requests?\(query)")
+        #expect(refused.status == 400 && refused.json["field"] as? String == "header")
+      }
+    }
+  }
+
   /// Nobody can connect to all addresses of a machine as such.
   @Test(arguments: [("0.0.0.0", "localhost"), ("127.0.0.1", "127.0.0.1")])
   func aCommandNamesAnAddressToConnectTo(host: String, name: String) async throws {

@@ -126,7 +126,7 @@ import Testing
         var lines = told.makeAsyncIterator()
         let line = try #require(await lines.next())
         #expect(
-          line.hasPrefix("channel.AAAAAAAAAAEAAAAAAAAAAg== of \(Self.app): the relay could not")
+          line.hasPrefix("channel.AAAAAAAAAAEAAAAAAAAAAg== of \(Self.app): the relay refuses it")
             && line.contains("404 UnknownChannel"), "\(line)")
       }
     }

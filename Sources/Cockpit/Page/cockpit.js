@@ -27,9 +27,10 @@ function readUrl() {
 	for (const key of ["phone", "push", "tool", "zoom", "axis", ...FILTERS]) view[key] = hash.get(key) ?? "";
 	// What somebody has typed may be no such thing.
 	if (!Object.hasOwn(STATES, view.state)) view.state = "";
-	if (!/^(visible|silent)$/.test(view.kind)) view.kind = "";
+	for (const [key, form] of [["kind", /^(visible|silent)$/], ["axis", /^(time|order)$/], ["zoom", /^\d+-\d+$/]]) if (!form.test(view[key])) view[key] = "";
 	for (const key of ["at", "span"]) view[key] = Number(/^\d{1,15}$/.exec(hash.get(key)));
 	$("span").value = view.span;
+	if (!$("span").value) $("span").value = view.span = 0;
 	$("axis").value = view.axis;
 	body.classList.toggle("one-phone", view.phone);
 	body.classList.toggle("past", view.at);
@@ -121,7 +122,7 @@ const events = {
 		showClock({ now: Math.max(counters.now, clock.now ?? 0) });
 		dirty("pill", "lanes");
 		redo(/charts/);
-		later("shelf", () => redo(/faults|checkpoints/), 2000);
+		later("shelf", () => redo(/faults|checkpoints|recordings/), 2000);
 		// What a phone is told elsewhere, no event tells.
 		if (view.phone) touched();
 	},

@@ -1,6 +1,7 @@
 // The drawer's tools, and the export of a run.
 
-import { $, api, attempt, button, capital, keepFocus, hms, joined, moment, day, download, get, h, known, number, pairs, whyOf, request, s, set, some, toast, wordOf } from "./kit.js";
+import { $, api, attempt, button, capital, keepFocus, hms, joined, moment, day, download, get, h, known, nameOf, number, pairs, whyOf, request, s, set, some, toast, wordOf } from "./kit.js";
+import { isFiltered } from "./find.js";
 import { drawLanes } from "./lanes.js";
 import { HEADERS, PAYLOADS } from "./push.js";
 import { page, view } from "./cockpit.js";
@@ -175,6 +176,7 @@ function recordings(body) {
 function token(body) {
 	const input = field("A provider token. It is sent to this relay only.", "textarea#t-token", { rows: 4, placeholder: "eyJ…" }), says = h("div#t-says", { role: "status" });
 	input.oninput = async () => {
+		if (!input.control.value.trim()) return set(says);
 		try {
 			const { valid, problems, ...rest } = await api("POST", "/v1/token-check", { token: input.control.value.trim() });
 			set(says, verdict(valid, `This relay ${valid ? "takes" : "does not take"} it.`), problems.map(warn), pairs(rest)[0] && h("pre", JSON.stringify(rest, null, 1)));
@@ -191,21 +193,22 @@ function charts(body) {
 			: before ? Math.max(0, sample[key] - before[key]) * 1000 / Math.max(200, sample.wall - before.wall) : 0));
 		const top = Math.max(1, ...points), name = key === "waiting" ? "waiting for the journal" : `${key} a second`;
 		return h("div", h("div.title", name, h("b", number(Math.round(points.at(-1) ?? 0)))), s("svg.chart", { viewBox: "0 0 100 52", preserveAspectRatio: "none", role: "img", "aria-label": `${name}, at most ${Math.round(top)}` },
-			s("path", { d: "M0 50L" + points.map((value, index) => `${index / points.length * 100} ${50 - value / top * 46}`).join("L") })));
+			s("path", { d: "M0 50" + points.map((value, index) => `L${index / points.length * 100} ${50 - value / top * 46}`).join("") })));
 	}));
 }
 
 // A run as one file: nothing in it runs or loads anything.
 
 export function exportRun() {
-	const lanes = page.laneView(), all = lanes.entries.slice(-3000), title = `push-relay, ${day(lanes.now)} ${hms(lanes.now)}`;
+	const lanes = page.laneView(), all = lanes.entries.slice(-3000), whose = view.phone && `phone ${nameOf(view.phone)}`, only = isFiltered() && "filtered";
+	const title = `push-relay, ${joined(whose, only, `${day(lanes.now)} ${hms(lanes.now)}`)}`;
 	const doc = document.implementation.createHTMLDocument(title);
 	doc.documentElement.lang = "en";
 	doc.head.append(h("meta", { charset: "utf-8" }));
 	const style = `<style>${[...document.styleSheets[0].cssRules].map(({ cssText }) => cssText).join("\n")} body{display:block;height:auto;margin:24px}</style></head>`;
 	doc.body.append(h("h1", title), h("p", `Policy ${page.overview.policy}. ${$("light").textContent}. Times are UTC.`),
 		h("div#lanes", drawLanes({ ...lanes, entries: all, width: 1360 })), $("legend").cloneNode(true),
-		h("table", h("tbody", all.toReversed().map((entry) => h("tr", [moment(entry.t), entry.life.uniqueId, entry.life.device, entry.life.topic, wordOf(entry), whyOf(entry)].map((text) => h("td", text)))))));
+		h("table", h("thead", h("tr", ["when", "push", "phone", "app", "what", "why"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", all.toReversed().map((entry) => h("tr", [moment(entry.t), entry.life.uniqueId, entry.life.device, entry.life.topic, wordOf(entry), whyOf(entry)].map((text) => h("td", text)))))));
 	download("push-relay.html", "<!doctype html>\n" + doc.documentElement.outerHTML.replace("</head>", () => style), "text/html");
 	toast("The run is saved as one HTML file");
 }

@@ -1,6 +1,6 @@
 // Finding: one field for pushes, phones, apps and texts of payloads; filters that stand in the address.
 
-import { $, STATES, addLife, addRefusal, addRequest, attempt, breathe, entries, get, h, joined, keep, known, moment, nameOf, pairs, reconcile, requestsOf, set, shortId, shortTopic, some, stateOf } from "./kit.js";
+import { $, STATES, addLife, addRefusal, addRequest, attempt, breathe, entries, get, h, isBroadcast, joined, keep, known, moment, nameOf, pairs, reconcile, requestsOf, set, shortId, shortTopic, some, stateOf } from "./kit.js";
 import { page, view } from "./cockpit.js";
 
 export const FILTERS = ["app", "kind", "state", "status", "text"];
@@ -28,7 +28,7 @@ async function loadText(text) {
 	textLoaded = text;
 	for (const request of found.reverse()) {
 		withText.add(request.uniqueId);
-		if (!addRequest(request)) await get(`/v1/notifications/${request.uniqueId}`).then(addLife, () => {});
+		if (!addRequest(request) && !isBroadcast(request)) await get(`/v1/notifications/${request.uniqueId}`).then(addLife, () => {});
 	}
 	page.dirty("lanes", "table");
 }
@@ -65,7 +65,13 @@ export async function loadRefused(most = 20) {
 	page.dirty("lanes", "table");
 }
 // Lives have ids of phones; a person reads names. Asked for those in sight that are not known yet.
+// A refused one has the token only.
 export async function loadNames(rows) {
+	const strays = rows.map(({ life }) => life).filter(({ refusal, device, token }) => refusal && !device && token);
+	const tokens = [...new Set(strays.map(({ token }) => token))].filter((token) => !known.owners.has(token)).slice(0, 6);
+	await Promise.all(tokens.map((search) => get("/v1/devices", { search }).catch(() => ({})).then(({ devices: [found] = [] }) => keep(known.owners, search, found?.device ?? "", 2000))));
+	for (const life of strays) life.device = known.owners.get(life.token) ?? "";
+	if (tokens[0]) page.dirty("table", "lanes", "push");
 	const unknown = [...new Set(rows.map(({ life }) => life.device))].filter((device) => device && !known.names.has(device)).slice(0, 12);
 	if (!unknown[0]) return;
 	await Promise.all(unknown.map((device) => get(`/v1/devices/${device}`).catch(() => ({})).then(({ name = "" }) => keep(known.names, device, name, 2000))));
@@ -99,6 +105,7 @@ $("clear").onclick = () => page.go(view.zoom ? { zoom: "" } : Object.fromEntries
 const field = $("find"), list = $("hits");
 let hits = [], active = -1, asked = 0, timer;
 
+const isTrace = (text) => /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(text);
 const isId = (text) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
 const aboutLife = (life) => joined(life.kind, shortTopic(life.topic), nameOf(life.device), STATES[stateOf(life)]);
 function alertOf({ payload, body = "" }) {
@@ -117,7 +124,7 @@ async function find(text) {
 	if (/^#?[0-9a-f-]+$/.test(low)) lives.filter((life) => shortId(life.uniqueId) === `#${id}`
 		|| id.length > 5 && [life.uniqueId, life.id, life.token, life.traceparent].some((other) => other?.toLowerCase().includes(id))).slice(0, 4).map(addPush);
 	const query = { limit: 5 }, answers = await Promise.allSettled([
-		isId(id) && get(`/v1/notifications/${id}`), isId(id) && get(`/v1/requests/${id}`), /^([0-9a-f]{2}){8,100}$/.test(id) && get("/v1/notifications", { ...query, token: id }),
+		isId(id) && get(`/v1/notifications/${id}`), isId(id) ? get(`/v1/requests/${id}`) : isTrace(id) && get("/v1/requests", { header: `traceparent=${id}` }).then(({ requests: [found] }) => found), /^([0-9a-f]{2}){8,100}$/.test(id) && get("/v1/notifications", { ...query, token: id }),
 		get("/v1/devices", { ...query, search: text }), text[1] && get("/v1/requests", { ...query, payload: `~${text}` })]);
 	if (number !== asked) return;
 	const [life, request, ofToken, phones, texts] = answers.map(({ value }) => value || null);
@@ -131,7 +138,7 @@ async function find(text) {
 	const topics = new Set([...known.topics.keys(), ...(phones?.devices ?? []).flatMap(({ apps }) => apps.map(({ topic }) => topic))]);
 	[...topics].filter((topic) => topic.toLowerCase().includes(low)).sort().slice(0, 4).map((topic) => add("app", shortTopic(topic), topic, { app: topic }));
 	for (const request of texts?.requests ?? []) addSent("text", request);
-	if (texts?.requests[0]) add("filter", "show only these", `with “${text}” in the payload`, { text, push: "" });
+	if (texts?.requests.some((request) => !isBroadcast(request))) add("filter", "show only these", `with “${text}” in the payload`, { text, push: "" });
 	const kept = answers[4].reason?.reason !== "RequestsNotKept";
 	show([...found.values()], found.size ? "" : `Nothing has “${text}”: no id${known.from ? " (the end of one is looked for among the newest pushes)" : ""}, no phone, no app${kept ? ", no text of a payload" : ""}.`, !kept && "Texts are not searched: the relay keeps no requests (--keep-requests).");
 }

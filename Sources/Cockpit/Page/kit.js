@@ -83,14 +83,14 @@ export async function breathe() {
 	await new Promise((done) => setTimeout(done));
 	breath = performance.now();
 }
-// Draws, and who was there with the keyboard stays: on what has that name, else at that place from the end.
+// Draws, and who was there with the keyboard stays: on what has that name, else on the first that is about the same, else at that place from the end.
 export function keepFocus(parent, draw) {
 	const nodes = () => [...parent.querySelectorAll("button, a, select, input")], said = (node) => node.ariaLabel ?? node.textContent;
 	const before = nodes(), index = before.indexOf(document.activeElement);
 	draw();
 	if (index < 0 || parent.contains(document.activeElement)) return;
-	const after = nodes(), name = said(before[index]);
-	(after.find((node) => said(node) === name) ?? after.at(index - before.length) ?? after[0] ?? parent).focus();
+	const after = nodes(), name = said(before[index]), about = before[index].ariaLabel?.split(" ").at(-1);
+	(after.find((node) => said(node) === name) ?? (about && after.find(({ ariaLabel }) => ariaLabel?.endsWith(` ${about}`))) ?? after.at(index - before.length) ?? after[0] ?? parent).focus();
 }
 let toastTimer;
 export function toast(text) {
@@ -110,7 +110,7 @@ export function download(name, content, type) {
 
 // What is known. Bounded: the oldest goes, and the page says so.
 const MOST_LIVES = 4000, MOST_ENTRIES = 5000;
-export const known = { lives: new Map(), entries: [], links: [], changes: new Map(), names: new Map(), topics: new Map(), requests: new Map(), statuses: new Set(), stats: [], counters: {}, skipped: 0, from: 0 };
+export const known = { lives: new Map(), entries: [], links: [], changes: new Map(), names: new Map(), owners: new Map(), topics: new Map(), requests: new Map(), statuses: new Set(), stats: [], counters: {}, skipped: 0, from: 0 };
 let order = 0, sorted = true;
 
 // What is further down is shown when marks do not fit.
@@ -188,6 +188,8 @@ export function addRequest(request) {
 	life.request = request;
 	return life;
 }
+// It goes to whoever listens to a channel, and has no life of its own.
+export const isBroadcast = ({ path }) => /\/broadcasts\//.test(path);
 // How far a push is, or how it has ended: at a moment.
 export function stateOf({ refusal, steps }, at = Infinity) {
 	if (refusal) return "refused";

@@ -22,6 +22,8 @@ const picture = (width, height, about, ...kids) => s("svg", { viewBox: `0 0 ${wi
 const opens = (from, to, about) => ({ "data-zoom": `${from}-${to}`, role: "button", tabindex: 0, "aria-label": about });
 const topicOf = ({ life, mark }) => (mark === "refused" ? mark : life.topic);
 const laneOf = (entry) => topicOf(entry) + (entry.mark === "refused" ? "silent" : entry.life.kind);
+// What is to come is told in seconds.
+const second = (t) => Math.ceil(t / 1000) * 1000;
 const isHeld = ({ mark }) => mark === "held" || mark === "away";
 const waitKind = (next) => (next?.step.step === "discarded" ? "wait.ended" : "wait");
 // The mark of the push that carried this one.
@@ -154,7 +156,7 @@ function drawWide(view) {
 	// What waits in a lane that is not shown needs no room.
 	const near = new Set(inside.slice(-Math.floor((right - LEFT) / PITCH)).map(topicOf));
 	const times = held.filter((entry) => phone || near.has(topicOf(entry))).flatMap((entry) => [untilOf(entry), rideOf(entry) < untilOf(entry) && rideOf(entry)]);
-	const waits = [...new Set(times)].filter((t) => t > end).sort((a, b) => a - b).slice(0, phone ? 4 : 2);
+	const waits = [...new Set(times.map(second))].filter((t) => t > end).sort((a, b) => a - b).slice(0, phone ? 4 : 2);
 	const axis = isOrder ? axisByOrder({ inside, waits, right, push }) : byTime, { X } = axis, { put, block } = labels(width);
 	const [topics, more] = topicsOf(isOrder ? axis.columns.flatMap(({ lanes }) => [...lanes?.values() ?? []]) : inside, phone, phone ? 12 : 7);
 	const back = s("g"), arcs = s("g"), marks = s("g"), rows = new Map(), places = new Map(), drawn = [], top = isOrder ? 32 : 20;
@@ -201,20 +203,20 @@ function drawWide(view) {
 		const rowY = rows.get(laneOf(entry)), next = nextOf(entry), until = untilOf(entry), ride = rideOf(entry);
 		// Over by order, before what is shown; or by time.
 		if (!rowY || (isOrder ? next && !places.has(next) : next?.t < from)) continue;
-		const x = next ? (places.get(next)?.[0] ?? right) - 9 : X(end), free = X(until);
+		const x = next ? (places.get(next)?.[0] ?? right) - 9 : X(end), free = X(isOrder ? second(until) : until);
 		back.append(line(waitKind(next), (places.get(entry)?.[0] ?? LEFT - 8) + 9, rowY, x, rowY));
 		if (next || !(until > end)) continue;
-		const hasRoom = (t) => t > end && (!isOrder || waits.includes(t));
+		const hasRoom = (t) => t > end && (isOrder ? waits.includes(second(t)) : t <= to);
 		back.append(line("wait.ended", x, rowY, hasRoom(until) ? free - 8 : right, rowY));
 		if (hasRoom(until)) ghost(marks, put, { x: free, y: rowY, mark: "held", end, t: until, word: "may go", about: `${shortId(entry.life.uniqueId)} may go, if nothing takes it along before,` });
-		if (hasRoom(ride) && ride < until) ghost(marks, put, { x: X(ride), y: rowY, mark: "ride", end, t: ride, word: "or rides", about: `${shortId(entry.life.uniqueId)} goes along with the keep-alive, at the latest` });
+		if (hasRoom(ride) && second(ride) < second(until)) ghost(marks, put, { x: X(isOrder ? second(ride) : ride), y: rowY, mark: "ride", end, t: ride, word: "or rides", about: `${shortId(entry.life.uniqueId)} goes along with the keep-alive, at the latest` });
 	}
 	if (!zoom && right - X(end) > 44) put(back, X(end) + 4, bottom - 6, "not yet", "", "start");
 	// Who is chosen has a name for certain; of the others the newest first.
 	const isMine = ({ items }) => items.some(({ life }) => life.uniqueId && life.uniqueId === push);
 	for (const { x, rowY, items } of drawn.sort((a, b) => isMine(b) - isMine(a) || b.items[0].t - a.items[0].t)) {
 		marks.append(markGroup(items, x, rowY, push));
-		put(marks, x, rowY - 12, items[1] ? `×${items.length}` : shortId(items[0].life.uniqueId));
+		put(marks, x, rowY - (isMine({ items }) ? 15 : 12), items[1] ? `×${items.length}` : shortId(items[0].life.uniqueId));
 		put(marks, x, rowY + 21, !items[1] && wordOf(items[0]));
 	}
 	drawArcs(arcs, places, { phone, right, put });
@@ -270,8 +272,8 @@ function connection(back, { links, phone, end }, X, top, put) {
 	const past = links.filter(({ what, time }) => /connected$/.test(what) && time <= end);
 	if (past[0]) open = past.at(-1).what === "connected";
 	back.append(words(8, top + 26, "phone", ".n"));
-	for (const { what, time } of [{ what: "start", time: 0 }, ...past].toReversed()) {
-		// Of what was at one moment, what came before is not known: in doubt a phone was there.
+	// What was before the first that is known nobody knows: then nothing is drawn.
+	for (const { what, time } of (past[0] ? past : [{ what: "start", time: 0 }]).toReversed()) {
 		const x = Math.min(x2, X(time, what === "connected"));
 		if (time) open = what === "connected";
 		back.append(line(open ? "conn" : "wait.ended", x, top + 22, x2, top + 22));

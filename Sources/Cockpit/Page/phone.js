@@ -63,7 +63,7 @@ export function drawPhone() {
 	// The relay forgets one that is uninstalled; the phone can install it again.
 	for (const { app, state } of phone?.apps ?? []) if (state === "uninstalled" && !apps.some(({ topic }) => topic === app)) apps.push({ topic: app });
 	const note = isPast && (device ? device.message && `How this phone was at ${moment(view.at)} is not known: ${device.reason === "UnknownRecording" ? "nothing was recorded. Recordings begins one." : device.message}` : "…");
-	const facts = device?.apps && joined(isPast && `at ${moment(view.at)}`, device.connected ? "connected" : "away", phone?.network ?? device.network, device.power, `screen ${device.screen}`, phone && (phone.processor === "off" ? "switched off" : LOCKS[phone.lock]));
+	const facts = device?.apps && joined(isPast && `at ${moment(view.at)}`, device.connected ? "connected" : "away", phone?.network ?? device.network, device.power, phone?.processor !== "off" && `screen ${device.screen}`, phone && (phone.processor === "off" ? "switched off" : LOCKS[phone.lock]));
 	return [h("div.title", h("h2", name === short ? `Phone ${name}` : name), h("code.dim", short)), h("p.dim", facts || ""),
 		note && h("p.why.away", note), lockScreen(time, phone), h("h3", "Apps"),
 		apps[0] ? h("ul.apps", apps.slice(0, 40).map((app) => appRow(app, phone))) : h("p.dim", isPast ? "Not known." : "No app yet."),
@@ -97,9 +97,10 @@ function tell(text) {
 const switcher = (name, isOn) => button(`${name} ${isOn ? "off" : "on"}`, () => order(name.toLowerCase(), { to: isOn ? "off" : "on" }));
 function orders({ lock, network, charging, lowPower, processor }) {
 	const choose = ({ target }) => attempt(() => order("network", { to: target.value }));
-	return [h("h3", "Do to the phone"), h("div.row", lock === "unlocked" ? button("Lock", () => order("lock")) : button("Unlock", () => order("unlock")),
+	const isOn = processor !== "off";
+	return [h("h3", "Do to the phone"), h("div.row", isOn && (lock === "unlocked" ? button("Lock", () => order("lock")) : button("Unlock", () => order("unlock"))),
 		h("label", "network ", h("select#p-network", { value: network, onchange: choose }, ["wifi", "cellular", "none", "airplane"].map((value) => h("option", { value }, value)))),
-		switcher("Charger", charging), switcher("Low power", lowPower), processor !== "off" && button("Reboot", () => order("reboot")), switcher("Power", processor !== "off"))];
+		switcher("Charger", charging), isOn && switcher("Low power", lowPower), isOn && button("Reboot", () => order("reboot")), switcher("Power", isOn))];
 }
 
 // The lock screen: what was sent to the phone until then, as a phone groups it, the newest first.

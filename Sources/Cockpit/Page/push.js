@@ -1,6 +1,6 @@
 // One push: what became of it and what was sent, to copy and to send again.
 
-import { addLife, addRequest, api, button, capital, get, h, joined, known, moment, lengthOf, nameOf, pairs, partOf, shortId, some, toast, whyOf, withTimes, wordOf, $ } from "./kit.js";
+import { addLife, addRequest, api, button, capital, get, h, isBroadcast, joined, known, moment, lengthOf, nameOf, pairs, partOf, shortId, some, toast, whyOf, withTimes, wordOf, $ } from "./kit.js";
 import { icon } from "./lanes.js";
 import { gauge } from "./phone.js";
 import { page, view } from "./cockpit.js";
@@ -19,7 +19,7 @@ export async function loadPush() {
 	const sent = life.request ?? await get(`/v1/requests/${path}`).catch(({ reason, message }) => ({ reason, message }));
 	if (view.push !== push) return;
 	if (sent.uniqueId) {
-		life = addRequest(sent) ?? { ...life, uniqueId: sent.uniqueId, request: sent, ...(/\/broadcasts\//.test(sent.path) && { missing: BROADCAST }) };
+		life = addRequest(sent) ?? { ...life, uniqueId: sent.uniqueId, request: sent, ...(isBroadcast(sent) && { missing: BROADCAST }) };
 	} else life.notKept = sent.reason === "RequestsNotKept" ? "This relay does not keep what was sent: start it with --keep-requests 16."
 		: `Nothing is kept of what was sent${life.refusal ? ". A connection that has not proved who it is leaves this row only." : " any more."}`;
 	if ((life.uniqueId ?? push) !== push) return page.go({ push: life.uniqueId }, true);
@@ -40,13 +40,14 @@ function sentenceOf({ sentence, refusal, entries, steps }, seen) {
 	if (!seen[0]) return "Not received yet at that moment.";
 	return withTimes(!isPast && sentence || (last ? `${wordOf(last)}, ${whyOf(last)}` : seen.at(-1).text));
 }
+const phoneLink = () => view.phone && h("a", { href: page.urlOf({ push: "" }) }, nameOf(view.phone));
 export function drawPush() {
 	const { kind, uniqueId, id, topic, token, device, steps, refusal, missing, traceparent, request, notKept, waits } = shown ?? {};
-	if (!steps && !request) return [h("h2", "One push"), h("p.dim", missing ?? "Choose a mark or a row.")];
+	if (!steps && !request) return [h("div.title", h("h2", "One push"), phoneLink()), h("p.dim", missing ? `${capital(missing)}.` : "Choose a mark or a row.")];
 	const seen = (steps ?? []).filter(({ time }) => !view.at || time <= view.at), last = shown.entries?.findLast(({ t }) => !view.at || t <= view.at);
 	const rows = { phone: device && h("a", { href: page.urlOf({ phone: device, push: "" }) }, nameOf(device) === device.slice(0, 8) ? device : `${nameOf(device)}, ${device}`), "apns-id": id, "unique id": uniqueId, token, traceparent };
 	return [h("div.title", h("h2", refusal ? `Refused push ${shortId(uniqueId)}` : `${capital(kind ?? "one")} push ${shortId(uniqueId)}`),
-			view.phone && h("a", { href: page.urlOf({ push: "" }) }, nameOf(view.phone))),
+			phoneLink()),
 		h("p.dim", topic || ""), h(`p.why.${last?.mark ?? "plain"}`, steps ? capital(sentenceOf(shown, seen)) : missing),
 		waits && !view.at && (waits.app || waits.device) && h("p.waits", waits.app && gauge(waits.app, "app"), waits.device && gauge(waits.device, "phone")),
 		seen[0] && !refusal && h("ol", seen.slice(-60).map(stepRow)),
