@@ -76,6 +76,8 @@ extension Shard {
     removeDevice(device)
   }
 
+  package var topics: Set<Topic> { Set(apps.indices.map { apps[$0].topic }) }
+
   /// Devices with an app of this topic, or all.
   package func deviceIDs(with topic: Topic?) -> [DeviceID] {
     devices.indices.filter { !appNumbers(of: $0, topic).isEmpty }.map { devices[$0].id }

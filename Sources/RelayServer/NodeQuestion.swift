@@ -111,9 +111,13 @@ enum NodeQuestions {
 
   static let reset = NodeQuestion(7) { (node, topic: Topic?) -> Bool in
     _ = await node.loops.onEach { runner in
-      for device in runner.core.shard.deviceIDs(with: topic) {
-        for action in [AdminAction.emptySlots(topic), .refillBudget(topic)] {
-          runner.raise(.operated(.administered(device, action)), for: device, at: runner.now)
+      // To a Live Activity's topic belong all that devices have of it.
+      let parts = topic.map { whole in runner.core.shard.topics.filter { $0.isPart(of: whole) } }
+      for topic in [topic] + (parts ?? []).map(Optional.some) {
+        for device in runner.core.shard.deviceIDs(with: topic) {
+          for action in [AdminAction.emptySlots(topic), .refillBudget(topic)] {
+            runner.raise(.operated(.administered(device, action)), for: device, at: runner.now)
+          }
         }
       }
       runner.history.forgetRequests { topic == nil || $0.topic == topic?.description }

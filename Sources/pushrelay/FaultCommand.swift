@@ -56,6 +56,7 @@ struct FaultCommand: AsyncParsableCommand {
 
     func validate() throws {
       guard probability?.isFinite ?? true else { throw ValidationError("a chance is from 0 to 1") }
+      _ = try rate()
     }
 
     func run() async throws {

@@ -53,6 +53,8 @@ struct WaitCommand: AsyncParsableCommand {
   var timeout = "10s"
   @OptionGroup var common: AdminOptions
 
+  func validate() throws { _ = try Self.members(header) }
+
   /// The relay's answers that it is not so; whatever else fails has no answer.
   private static let verdicts: Set<String?> = ["NotYet", "NeverAgain", "Happened"]
 

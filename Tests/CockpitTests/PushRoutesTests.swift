@@ -52,6 +52,15 @@ import Testing
         let found = try await ask(.get, "/v1/notifications?topic=\(name)")
         #expect((found.json["notifications"] as? [Any])?.count == count, "\(found.text)")
       }
+      // What waits for it is forgotten by the topic that was pushed to.
+      #expect(try await ask(.delete, "/v1/devices/\(phone.id)/connection").status == 204)
+      #expect(try await ask(.post, "/v1/push", body).status == 200)
+      for count in [1, 0] {
+        let held = try await ask(.get, "/v1/notifications?state=stored")
+        #expect((held.json["notifications"] as? [Any])?.count == count, "\(held.text)")
+        let whole = #"{"topic":"com.example.app.push-type.liveactivity"}"#
+        #expect(try await ask(.post, "/v1/reset", whole).status == 204)
+      }
       // A whole token is one phone's.
       for (search, count) in [(phone.deviceToken, 1), (String(phone.deviceToken.dropLast(2)), 0)] {
         let found = try await ask(.get, "/v1/devices?search=\(search)")
