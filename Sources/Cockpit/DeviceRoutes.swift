@@ -124,13 +124,12 @@ struct DeviceRoutes {
     try request.allow("search", "after", "limit")
     let place = try request.parameter("after").map { try Relay.DevicePlace(cursor: $0) }
     let text = request.parameter("search") ?? ""
-    // A whole token is one phone's; nothing else that is searched for looks like one.
+    // A whole token is one phone's.
     if text.utf8.count >= 16, let token = DeviceToken(hexadecimal: text) {
       let app = await relay.app(with: token)
-      var report: DeviceReport?
-      if let device = app.value?.device { report = try await relay.report(of: device) }
-      let devices = report.map { [DeviceStatus(named: $0)] } ?? []
-      return Lacking(DeviceList(devices, cursor: nil), app.missing)
+      if let device = app.value?.device, let report = try await relay.report(of: device) {
+        return Lacking(DeviceList([DeviceStatus(named: report)], cursor: nil), app.missing)
+      }
     }
     let page = await relay.devices(matching: text, after: place, limit: try request.limit())
     guard let (found, next) = page else {

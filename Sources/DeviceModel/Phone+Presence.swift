@@ -44,6 +44,7 @@ extension Phone {
     let id = AppID(index)
     let tokens = addresses(of: id)
     if apps[index].state.hasProcess { terminate(index, .uninstalled) }
+    if appBehindLock == id { appBehindLock = nil }
     apps[index].state = .uninstalled
     followTokens(index, tokens)
     switcher.remove(id)

@@ -222,7 +222,7 @@ extension Phone {
     case .unlocked:
       let app = appBehindLock
       unlock()
-      if let app, self[app]?.state != .uninstalled { open(app.number, waitsForContent: false) }
+      if let app { open(app.number, waitsForContent: false) }
     case .locked: lockScreen()
     case .bannerOpened(let banner): bannerOpened(banner)
     case .appLeft:

@@ -65,19 +65,23 @@ package final class NATSConnection: Sendable {
       if handles.withLock({ $0?.connection == connection }) { openAgain() }
     }
 
+    /// Returns the earlier ones.
+    func adopt(_ new: Handles) -> Handles? {
+      let old = handles.withLock { exchange(&$0, with: new) }
+      // It may have been closed before anybody knew it here.
+      if natsConnection_IsClosed(new.connection) { openAgain() }
+      return old
+    }
+
     private func openAgain() {
       DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [self] in
         guard handles.withLock({ $0 != nil }) else { return }
         do throws(NATSError) {
-          let new = try open()
-          let old = handles.withLock { handles in
-            defer { if handles != nil { handles = new } }
-            return handles
-          }
-          (old ?? new).destroy()
-          if old != nil { onConnection(true) }
+          adopt(try open())?.destroy()
+          bars.withLock { $0 = [] }
+          onConnection(true)
         } catch {
-          if error.cause != .other { bar(error.description) }
+          if error.cause == .user { bar(error.description) }
           openAgain()
         }
       }
@@ -100,8 +104,7 @@ package final class NATSConnection: Sendable {
     // Never released: library threads may be in a callback when a connection is closed, and a
     // process has one or two connections.
     _ = Unmanaged.passRetained(listener)
-    let handles = try listener.open()
-    listener.handles.withLock { $0 = handles }
+    _ = listener.adopt(try listener.open())
   }
 
   deinit {

@@ -140,11 +140,9 @@ package struct PolicyTrial: Sendable {
   /// Whether peers caused the event on their own.
   private mutating func isWanted(_ event: Event) -> Bool {
     switch event {
-    case .journal(.persisted), .journal(.persistFailed), .stream(_, .queueChecked),
-      .operated(.policyChanged):
+    case .journal(.persisted), .journal(.persistFailed), .stream(_, .acked),
+      .stream(_, .queueChecked), .operated(.policyChanged):
       false
-    // Of what this run has sent it knows; the rest was in flight when the recording began.
-    case .stream(_, .acked(let id, _)): lives[id] == nil
     case .stream(let connection, .keptAlive): questioned.remove(connection) == nil
     case .submitted, .asked, .stream, .journal, .alias, .broadcast, .operated, .clock: true
     }

@@ -44,7 +44,7 @@ extension ClusterStatus {
     switch nodes.count(where: { $0.state == "active" }) {
     case 0:
       problems.append(
-        "all nodes drain, so nobody takes their stripes: start another, or have one take stripes "
+        "no node takes stripes, as each drains or is gone: start one, or have one take stripes "
           + "again with 'pushrelay cluster drain NODE --undo'")
     case 1: problems.append("one node takes stripes: if it dies nobody takes its phones")
     default: break

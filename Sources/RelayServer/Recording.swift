@@ -1,11 +1,13 @@
 import Dispatch
 import FoundationEssentials
+import HTTP2
 import Logging
 import Primitives
 import ProviderCredentials
 import RelayCore
 import RelayRecording
 import RelaySetup
+import RelayStore
 import Synchronization
 import SystemPackage
 
@@ -164,6 +166,7 @@ package final class Recording: Sendable {
   // MARK: On the queue
 
   private func open(_ segment: Int) throws {
+    for file in [path, Self.previous(path)] { try Self.requireRecording(file) }
     if FileManager.default.fileExists(atPath: path) {
       try? FileManager.default.removeItem(atPath: Self.previous(path))
       try FileManager.default.moveItem(atPath: path, toPath: Self.previous(path))
@@ -180,6 +183,17 @@ package final class Recording: Sendable {
       state.segments[segment]?.descriptor = descriptor
       state.segments[segment]?.takenBytes += head.count
     }
+  }
+
+  /// Throws if something else than a recording is there: a folder, a key or a journal that was
+  /// named by mistake stays as it is. An empty file may be one that had just begun.
+  private static func requireRecording(_ path: String) throws {
+    guard FileManager.default.fileExists(atPath: path) else { return }
+    let magic = RecordingFormat.magic
+    guard try FilePath(path).stat().type == .regular,
+      let head = SystemResources.readToEnd(path, limitBytes: magic.count),
+      head.isEmpty || head.starts(with: magic.dropLast())
+    else { throw StoreError.exists(path: path) }
   }
 
   private func openNext(_ segment: Int) {

@@ -197,7 +197,7 @@ extension Relay {
         "lost a stripe: this node was away for too long",
         metadata: [
           "stripe": "\(stripe)",
-          "to": "\(node ?? "no relay: 'pushrelay cluster restripe', 'import' or another writer")",
+          "to": "\(node ?? "not known; 'pushrelay cluster restripe' and 'import' end all nodes")",
         ])
     case .lapsed:
       logger.warning(

@@ -7,6 +7,7 @@ import RelayCore
 import RelaySetup
 import RelayStore
 import Synchronization
+import SystemPackage
 import TLS
 
 /// The server's certificate and trusted authorities, from the files of the state directory.
@@ -65,12 +66,18 @@ struct IdentityFiles: Equatable {
   }
 
   private static func read(_ path: String) throws -> [UInt8] {
-    guard let data = FileManager.default.contents(atPath: path) else {
+    if let data = FileManager.default.contents(atPath: path) { return Array(data) }
+    do {
+      try FileDescriptor.open(FilePath(path), .readOnly).close()
+    } catch let error as Errno where error != .noSuchFileOrDirectory {
       throw CredentialFileError.file(
-        path: path, problem: "cannot be read",
-        advice: "put it there, or run with --profile dev to have development certificates made")
+        path: path, problem: "cannot be read (\(error))",
+        advice: "make it a file that this user may read")
+    } catch {
     }
-    return Array(data)
+    throw CredentialFileError.file(
+      path: path, problem: "is not there",
+      advice: "put it there, or run with --profile dev to have development certificates made")
   }
 }
 

@@ -114,9 +114,11 @@ extension VirtualClock {
   }
 
   /// A node that starts now begins at this time, and a relay of its own, killed now, at the last.
-  func write(_ instant: Instant, isLast: Bool) async throws(ClockError) {
+  func write(
+    _ instant: Instant, isLast: Bool, isPassing: Bool = false
+  ) async throws(ClockError) {
     guard let cluster else {
-      if isLast { await (inbox?.journal as? Journal)?.keepTime(isPassing: rate > 0) }
+      if isLast { await (inbox?.journal as? Journal)?.keepTime(isPassing: isPassing) }
       return
     }
     let isDone: Bool

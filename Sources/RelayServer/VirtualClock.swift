@@ -99,16 +99,19 @@ package actor VirtualClock {
   /// Moves the clock; returns when everything has settled. Ends behind the instant that it is at,
   /// with `stopped`, when its task is cancelled.
   ///
-  /// - Parameter from: the time that the caller expects; nil for any.
-  package func advance(_ goal: Goal, from: Instant? = nil) async throws(ClockError) -> ClockAdvance
-  {
+  /// - Parameters:
+  ///   - from: the time that the caller expects; nil for any.
+  ///   - isPassing: a step of many; not each is kept on disk.
+  package func advance(
+    _ goal: Goal, from: Instant? = nil, isPassing: Bool = false
+  ) async throws(ClockError) -> ClockAdvance {
     lastAdvance += 1
     let number = lastAdvance
     advances[number] = false
     defer { advances[number] = nil }
     return try await withTaskCancellationHandler {
       await Task {
-        await changeInTurn { clock throws(ClockError) in
+        await changeInTurn(isPassing: isPassing) { clock throws(ClockError) in
           try await clock.advanceAlone(goal, from: from, number)
         }
       }.value
@@ -130,6 +133,7 @@ package actor VirtualClock {
   }
 
   private func changeInTurn<Answer: Sendable>(
+    isPassing: Bool = false,
     _ change: @Sendable (isolated VirtualClock) async throws(ClockError) -> Answer
   ) async -> Result<Answer, ClockError> {
     let endTurn = await turns.next()
@@ -145,7 +149,7 @@ package actor VirtualClock {
     } catch {
       outcome = .failure(error)
     }
-    _ = try? await write(now, isLast: true)
+    _ = try? await write(now, isLast: true, isPassing: isPassing)
     return outcome
   }
 
@@ -217,7 +221,7 @@ package actor VirtualClock {
         let step = rest.rounded(.down)
         rest -= step
         // An unsettled instant is tried again: time stands until it has settled.
-        _ = try? await self.advance(.by(.milliseconds(Int64(step))))
+        _ = try? await self.advance(.by(.milliseconds(Int64(step))), isPassing: true)
       }
     }
   }

@@ -48,13 +48,19 @@ struct SettingReader {
   ) throws(RelayConfiguration.ReadingError) -> Interval {
     let number =
       config.double(forKey: ConfigKey(key)) ?? config.int(forKey: ConfigKey(key)).map(Double.init)
-    if let value = number, value < 1e9, value > 0 || mayBeZero && value == 0 {
+    if let value = number, value < 1e9, value >= 0.001 || mayBeZero && value == 0 {
       return .milliseconds(Int64(value * 1000))
     }
     guard !isPresent(key) else {
-      throw problem(key, "a number of seconds \(mayBeZero ? "from 0" : "above 0")")
+      let range = "a number of seconds from 0.001 to below 1000000000"
+      throw problem(key, mayBeZero ? "0, or \(range)" : range)
     }
     return fallback
+  }
+
+  /// Texts with commas between them, and blanks around them.
+  func list(_ key: String) throws(RelayConfiguration.ReadingError) -> [String] {
+    try text(key, "").replacing(" ", with: "").split(separator: ",").map(String.init)
   }
 
   func flag(_ key: String, _ fallback: Bool) throws(RelayConfiguration.ReadingError) -> Bool {

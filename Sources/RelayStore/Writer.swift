@@ -42,6 +42,7 @@ struct Writer: Sendable {
   private var placeCheckedAt: UInt64 = 0
   /// When the file last worked or was opened.
   private var workedAt = DispatchTime.now().uptimeNanoseconds
+  private var timeKeptAt: UInt64 = 0
   var compaction: Compaction
 
   init(
@@ -142,10 +143,13 @@ struct Writer: Sendable {
   /// that goes on by itself once a second is enough.
   mutating func keepTime(isPassing: Bool = false) {
     let now = DispatchTime.now().uptimeNanoseconds
-    guard !isStopped, plan.keepsTime, configuration.now() != plan.keptTime,
-      !isPassing || now &- workedAt > 1_000_000_000
+    plan.now = configuration.now()
+    guard !isStopped, plan.keepsTime, plan.now != plan.keptTime, doubtful.isEmpty,
+      !isPassing || now &- timeKeptAt > 1_000_000_000
     else { return }
-    write(Batch(), at: now)
+    timeKeptAt = now
+    // Nobody is told of a failure: what is accepted next tries again, and says so.
+    try? file?.write(Batch(), &plan)
   }
 
   mutating func stop() {
@@ -189,7 +193,6 @@ struct Writer: Sendable {
     file = nil
   }
 
-  @discardableResult
   private mutating func write(_ batch: Batch, at now: UInt64) -> Bool {
     plan.now = configuration.now()
     plan.doubtful = doubtful.values.flatMap { $0 }

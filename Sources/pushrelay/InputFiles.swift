@@ -28,8 +28,15 @@ enum PrivateFile {
   static func read(_ path: String) -> [UInt8]? { SystemResources.readToEnd(path) }
 
   /// Reads a file, or throws with a hint to what it should be.
-  static func read(_ path: String, else hint: String) throws -> [UInt8] {
-    guard let bytes = read(path) else { throw CommandError("\(path) cannot be read: \(hint)") }
+  static func read(
+    _ path: String, limitBytes: Int = 1 << 26, else hint: String
+  ) throws -> [UInt8] {
+    guard let bytes = SystemResources.readToEnd(path, limitBytes: limitBytes) else {
+      throw CommandError("\(path) cannot be read: \(hint)")
+    }
+    guard bytes.count <= limitBytes else {
+      throw CommandError("\(path) has more than \(limitBytes >> 20) MiB: \(hint)")
+    }
     return bytes
   }
 

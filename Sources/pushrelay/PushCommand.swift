@@ -35,20 +35,24 @@ struct PushCommand: AsyncParsableCommand {
     guard (file == nil) != (payload == nil) else {
       throw ValidationError("give either a file with the payload or --payload")
     }
-    guard header.allSatisfy({ $0.contains("=") }) else {
+    let names = header.map { $0.prefix { $0 != "=" }.lowercased() }
+    guard header.allSatisfy({ $0.contains("=") && $0.first != "=" }) else {
       throw ValidationError("a header is name=value")
+    }
+    guard Set(names).count == names.count else {
+      throw ValidationError("a header is there twice, which APNs refuses")
     }
   }
 
   func run() async throws {
-    let text =
-      try payload
-      ?? String(
-        decoding: StandardInput.payload(file ?? "-", "a file with a payload"), as: UTF8.self)
-    guard (try? JSONTree.read(Array(text.utf8))) != nil else {
+    let bytes =
+      try payload.map { Array($0.utf8) }
+      ?? StandardInput.payload(file ?? "-", "a file with a payload")
+    guard (try? JSONTree.read(bytes)) != nil, let text = String(validating: bytes, as: UTF8.self)
+    else {
       throw CommandError(
-        "the payload is no JSON object, and what the admin API takes is one; 'pushrelay send' "
-          + "sends anything")
+        "the payload is no JSON object in UTF-8, and what the admin API takes is one; "
+          + "'pushrelay send' sends anything")
     }
     guard let verdict = try await common.push("/v1/push", body: Array(try body(text).utf8)) else {
       return

@@ -51,7 +51,7 @@ struct ReplayCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let bytes = try PrivateFile.read(file, else: "give the path of a recording")
+    let bytes = try PrivateFile.read(file, limitBytes: .max, else: "give the path of a recording")
     do {
       let reader = try RecordingReader(bytes)
       try check(reader.header)

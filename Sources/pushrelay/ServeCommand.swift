@@ -211,12 +211,16 @@ private struct PolicyReloading: Service {
   let logger: Logger
 
   func run() async throws {
+    let before = try await command.read()
     let signals = await UnixSignalsSequence(trapping: .sighup, .sigusr1, .sigusr2)
     for await signal in signals.cancelOnGracefulShutdown() where signal == .sighup {
       do {
-        let policy = try await command.read().policy
-        try await relay.change(to: policy)
-        logger.info("policy", metadata: ["policy": "\(policy.name)"])
+        var settings = try await command.read()
+        try await relay.change(to: settings.policy)
+        logger.info("policy", metadata: ["policy": "\(settings.policy.name)"])
+        settings.policy = before.policy
+        guard settings != before else { continue }
+        logger.warning("other settings have changed, too: they count from the next start")
       } catch {
         logger.error("policy not changed", metadata: ["problem": "\(error)"])
       }

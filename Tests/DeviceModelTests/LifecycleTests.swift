@@ -17,6 +17,7 @@ import Testing
     arguments: [
       ([.locked], mail), ([.locked, .memoryRanOut], mail), ([.appLeft, .locked], nil),
       ([.locked, .rebooted], nil), ([.locked, .appUninstalled(mail)], nil),
+      ([.locked, .appUninstalled(mail), .appInstalled(.ordinary())], nil),
       ([.locked, .appOpened(news), .appLeft, .locked], nil),
     ] as [([PhoneEvent], AppID?)])
   func unlockingBringsBackWhatWasInFront(events: [PhoneEvent], front: AppID?) {

@@ -145,14 +145,13 @@ import Testing
       shard: 0, configuration: Shard.Configuration(), at: start,
       sequences: SequenceRanges(first: 10), budgets: nil
     ).makeShard()
-    let inFlight = Samples.push(.at(start + .days(1)), .visible)
     let events: [Event] = [
       .journal(.restored(.device(Samples.device, Samples.secret, budget: .init()))),
       .journal(
         .restored(
           .app(Samples.device, Samples.topic, Samples.token, isOwn: false, budget: .init()))),
       .asked(.connected, Samples.credential, from: Samples.otherRequest),
-      .submitted(inFlight, from: Samples.request),
+      .submitted(Samples.push(.at(start + .days(1)), .visible), from: Samples.request),
     ]
     var effects: [Effect] = []
     for event in events { shard.handle(event, at: start, into: &effects) }
@@ -164,7 +163,6 @@ import Testing
       pushType: .background, priority: .powerAware, wakesApp: true, collapseID: [],
       expiration: .at(start + .days(1)), payload: [1])
     let later: [(Interval, Event)] = [
-      (.seconds(1), .stream(Samples.otherRequest, .acked(inFlight.uniqueID, nil))),
       (.minutes(15), .stream(Samples.otherRequest, .keptAlive)),
       (.hours(1), .submitted(push, from: Samples.request)),
       (.hours(2), .stream(Samples.otherRequest, .disconnected)),

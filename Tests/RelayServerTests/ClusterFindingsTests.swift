@@ -66,7 +66,7 @@ import Testing
     let problems = try status {
       for place in $0.nodes.indices { $0.nodes[place].state = "draining" }
     }.findings(metrics: quiet).filter(\.isProblem)
-    #expect(problems.last?.text.hasPrefix("all nodes drain") == true, "\(problems)")
+    #expect(problems.last?.text.hasPrefix("no node takes stripes") == true, "\(problems)")
   }
 
   /// It does not hear of the others, nor do they of it.

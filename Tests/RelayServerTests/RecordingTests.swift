@@ -147,6 +147,29 @@ import Testing
       logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
   }
 
+  /// A folder, a key or a journal that was named by mistake.
+  @Test func nothingButARecordingIsReplaced() async throws {
+    try await withDirectory { directory in
+      let path = directory + "/a.prr"
+      let files = FileManager.default
+      for place in [path, Recording.previous(path)] {
+        try files.createDirectory(atPath: place, withIntermediateDirectories: false)
+        try files.createDirectory(atPath: place + "/kept", withIntermediateDirectories: false)
+        #expect(throws: RelayConfiguration.ReadingError.self) { try file(path, limit: 4000) }
+        #expect(files.fileExists(atPath: place + "/kept"))
+        try files.removeItem(atPath: place)
+        try Data("a key".utf8).write(to: URL(filePath: place))
+        #expect(throws: RelayConfiguration.ReadingError.self) { try file(path, limit: 4000) }
+        #expect(try bytes(place) == Array("a key".utf8))
+        try files.removeItem(atPath: place)
+      }
+      // One that had just begun, and earlier recordings.
+      try Data().write(to: URL(filePath: path))
+      for _ in 0..<3 { try await file(path, limit: 4000).close() }
+      #expect(files.fileExists(atPath: Recording.previous(path)))
+    }
+  }
+
   /// Half of the limit a file; each begins with what the shard was, so that the oldest can go.
   @Test func theLimitBeginsAnotherFile() async throws {
     try await withDirectory { directory in

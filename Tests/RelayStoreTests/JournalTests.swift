@@ -64,13 +64,13 @@ import Testing
       let file = try SQLiteConnection(path: directory.journal)
       return try file.integer("SELECT value FROM meta WHERE key = 'time'")
     }
-    for isPassing in [false, true] {
+    // The first of what passes by itself, and then each.
+    for isPassing in [true, false, false] {
       time.withLock { $0 += 1000 }
       await journal.keepTime(isPassing: isPassing)
-      #expect(try stored() == 8000)
+      #expect(try stored() == time.withLock(\.self))
     }
     await journal.stop()
-    #expect(try stored() == 9000)
   }
 
   /// The clocks of the budgets go with the machine's.

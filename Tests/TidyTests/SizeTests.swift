@@ -10,12 +10,12 @@ private enum Most {
 /// The most lines of Swift in each target of `Sources`: what the features of today take. Raising
 /// one is a line in the commit that needs it, which says what for; docs/COST.md: what they buy.
 private let linesPerTarget = [
-  "AdminAPI": 1280, "Cockpit": 4165, "CoreBenchmarks": 900, "DeviceLink": 800, "DeviceModel": 7115,
+  "AdminAPI": 1280, "Cockpit": 4165, "CoreBenchmarks": 900, "DeviceLink": 800, "DeviceModel": 7120,
   "DeviceSimulator": 5980, "HTTP2": 3280, "NATS": 380, "PhoneRuntime": 3065, "Primitives": 710,
   "ProviderCredentials": 1990, "RelayClient": 2080, "RelayCluster": 5640, "RelayCore": 10065,
-  "RelayFaults": 350, "RelayRecording": 2950, "RelayRequests": 970, "RelayServer": 12180,
+  "RelayFaults": 350, "RelayRecording": 2950, "RelayRequests": 970, "RelayServer": 12210,
   "RelaySetup": 800, "RelayStore": 2860, "RelayTestKit": 350, "SQLite": 450, "TLS": 1895,
-  "Transport": 150, "pushrelay": 6925,
+  "Transport": 150, "pushrelay": 6935,
 ]
 
 /// Files that are one table, a row a case, and may be longer. None is today.

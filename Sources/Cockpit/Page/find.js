@@ -67,9 +67,9 @@ export async function loadRefused(most = 20) {
 // Lives have ids of phones; a person reads names. Asked for those in sight that are not known yet.
 // A refused one has the token only.
 export async function loadNames(rows) {
-	const strays = rows.map(({ life }) => life).filter(({ refusal, device, token }) => refusal && !device && token);
+	const strays = rows.map(({ life }) => life).filter(({ refusal, device, token }) => refusal && !device && /^([0-9a-f]{2}){8,}$/i.test(token));
 	const tokens = [...new Set(strays.map(({ token }) => token))].filter((token) => !known.owners.has(token)).slice(0, 6);
-	await Promise.all(tokens.map((search) => get("/v1/devices", { search }).catch(() => ({})).then(({ devices: [found] = [] }) => keep(known.owners, search, found?.device ?? "", 2000))));
+	await Promise.all(tokens.map((search) => get("/v1/devices", { search }).then(({ devices: [found] }) => keep(known.owners, search, found?.device ?? "", 2000), () => {})));
 	for (const life of strays) life.device = known.owners.get(life.token) ?? "";
 	if (tokens[0]) page.dirty("table", "lanes", "push");
 	const unknown = [...new Set(rows.map(({ life }) => life.device))].filter((device) => device && !known.names.has(device)).slice(0, 12);
