@@ -65,21 +65,25 @@ package final class NATSConnection: Sendable {
       if handles.withLock({ $0?.connection == connection }) { openAgain() }
     }
 
-    /// Returns the earlier ones.
-    func adopt(_ new: Handles) -> Handles? {
-      let old = handles.withLock { exchange(&$0, with: new) }
-      // It may have been closed before anybody knew it here.
-      if natsConnection_IsClosed(new.connection) { openAgain() }
-      return old
+    /// It may have been closed before anybody knew it here.
+    func checkIsOpen() {
+      let isClosed = handles.withLock { $0.map { natsConnection_IsClosed($0.connection) } ?? false }
+      if isClosed { openAgain() }
     }
 
     private func openAgain() {
       DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [self] in
         guard handles.withLock({ $0 != nil }) else { return }
         do throws(NATSError) {
-          adopt(try open())?.destroy()
+          let new = try open()
+          // After the end nobody wants the new ones.
+          guard let old = handles.withLock({ $0 == nil ? nil : exchange(&$0, with: new) }) else {
+            return new.destroy()
+          }
+          old.destroy()
           bars.withLock { $0 = [] }
           onConnection(true)
+          checkIsOpen()
         } catch {
           if error.cause == .user { bar(error.description) }
           openAgain()
@@ -104,15 +108,13 @@ package final class NATSConnection: Sendable {
     // Never released: library threads may be in a callback when a connection is closed, and a
     // process has one or two connections.
     _ = Unmanaged.passRetained(listener)
-    _ = listener.adopt(try listener.open())
+    let handles = try listener.open()
+    listener.handles.withLock { $0 = handles }
+    listener.checkIsOpen()
   }
 
   deinit {
-    let handles = listener.handles.withLock { handles in
-      defer { handles = nil }
-      return handles
-    }
-    handles?.destroy()
+    listener.handles.withLock { exchange(&$0, with: nil) }?.destroy()
   }
 
   /// The largest message the server accepts, headers included.
