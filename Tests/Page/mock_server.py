@@ -289,6 +289,9 @@ class Relay:
                 continue
             if query.get("device") not in (None, "", self.whose.get(request["uniqueId"])):
                 continue
+            name, _, value = query.get("header", "").partition("=")
+            if name and {"name": name, "value": value} not in request["headers"]:
+                continue
             wanted = query.get("payload", "")
             if wanted and wanted.lstrip("~").lower() not in json.dumps(request["payload"]).lower():
                 continue

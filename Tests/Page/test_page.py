@@ -332,6 +332,21 @@ class PageTests(unittest.TestCase):
         expect(page.locator("#push h2")).to_contain_text("Refused push #")
         self.assertEqual(self.problems, [])
 
+    def test_a_refused_push_has_its_phone_and_its_trace(self):
+        self.needs_mock()
+        server, trace = self.a_mock(phones=10), "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        relay = server.relay
+        with relay.lock:
+            device = next(iter(relay.devices.values()))
+            app = next(iter(device.apps.values()))
+            relay.refuse("BadPriority", 400, "9 is none", {"traceparent": trace}, {"aps": {}}, device, app)
+        page = self.open(f"http://127.0.0.1:{server.server_address[1]}/#token=dev")
+        row = page.locator("#table tr.refused", has_text="BadPriority")
+        expect(row.locator("td.dev")).to_have_text(device.name or device.id[:8])
+        self.find(page, trace, "refused").click()
+        expect(page.locator("#push p.why")).to_contain_text("9 is none")
+        self.assertEqual(self.problems, [])
+
     def test_finding_nothing_says_so(self):
         self.needs_mock()
         server = self.a_mock(phones=10)
