@@ -171,6 +171,7 @@ extension Expectation.Window {
 
 extension Expectation.Match {
   static let keys = ["what", "phone", "app", "push", "why"]
+  private static let ofRelay: Set<TraceKind> = [.crashed, .started, .journal]
 
   fileprivate init(
     _ reader: Reader, _ names: PlaceNames, _ pushes: PushNames
@@ -193,6 +194,9 @@ extension Expectation.Match {
     why = try reader["why"]?.text()
     guard kind != nil || why != nil || push != nil || app != nil || phone != nil else {
       throw reader.problem("what is missing")
+    }
+    if let kind, Self.ofRelay.contains(kind), push != nil || app != nil || phone != nil {
+      throw reader.problem("\(kind.rawValue) is of the relay, and has no phone, app or push")
     }
   }
 

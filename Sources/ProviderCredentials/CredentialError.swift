@@ -97,7 +97,8 @@ package enum CredentialError: Error, Equatable, Hashable, Sendable, CaseIterable
     case .unrelatedKeyOnConnection: "the connection belongs to another key: open a new one"
     case .tooManyUpdates: "the provider token was changed more than once in 20 minutes"
     case .topicNotCovered: "the key or certificate does not cover this topic"
-    case .certificateUntrusted: "the client certificate is of no authority in `clientCA`"
+    case .certificateUntrusted:
+      "the client certificate is of no authority in `clientCA`, or not valid at this time"
     case .certificateMalformed: "the client certificate names no topic or cannot be read"
     case .certificateExpired: "the client certificate is not valid at this time"
     case .certificateOfOtherEnvironment: "the client certificate is for the other environment"

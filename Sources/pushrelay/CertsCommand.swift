@@ -51,7 +51,7 @@ struct CertsCommand: AsyncParsableCommand {
       }
       Console.say(table: [
         ["ca", certificates.authorityCertificate], ["server", certificates.serverCertificate],
-        ["key", certificates.serverKey], ["names", names.joined(separator: " ")],
+        ["key", certificates.serverKey], ["names", "at least " + names.joined(separator: " ")],
         ["done", actions.isEmpty ? "nothing: all is there" : Self.text(actions)],
       ])
       guard !actions.contains(.cannotRenew) else {

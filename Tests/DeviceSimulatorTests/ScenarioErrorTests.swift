@@ -171,6 +171,10 @@ import Testing
   @Test(arguments: [
     (#"{"says":"nothing"}"#, "expect[0]: one of expect, never, order, fetchedBeforeUse is wanted"),
     (#"{"expect":{}}"#, "expect[0].expect: what is missing"),
+    (
+      #"{"never":{"what":"crashed","phone":"anna"}}"#,
+      "expect[0].never: crashed is of the relay, and has no phone, app or push"
+    ),
     (#"{"expect":{"what":"flew"}}"#, "expect[0].expect.what: \"flew\" is none of received,"),
     (#"{"expect":{"app":"tv"}}"#, "expect[0].expect.app: no phone has an app \"tv\""),
     (#"{"order":[{"what":"banner"}]}"#, "expect[0].order: two or more are wanted"),
