@@ -135,7 +135,9 @@ struct ServeCommand: AsyncParsableCommand {
     try await Services.run(
       [
         .leading(own),
-        .init(service: PolicyReloading(relay: own.relay, command: self, logger: logger)),
+        .init(
+          service: PolicyReloading(
+            relay: own.relay, command: self, before: configuration, logger: logger)),
       ] + [phones].compactMap(\.self) + [
         .init(service: ready),
         .init(
@@ -208,10 +210,11 @@ private struct Warning: Service {
 private struct PolicyReloading: Service {
   let relay: Relay
   let command: ServeCommand
+  /// As it was read at the start.
+  let before: RelayConfiguration
   let logger: Logger
 
   func run() async throws {
-    let before = try await command.read()
     let signals = await UnixSignalsSequence(trapping: .sighup, .sigusr1, .sigusr2)
     for await signal in signals.cancelOnGracefulShutdown() where signal == .sighup {
       do {
