@@ -617,6 +617,11 @@ class Copy:
             numbers = {int(number) for number in re.findall(r"mutant\((\d+)\)", declaration)}
             return [mutant for mutant in chosen if mutant.number in numbers]
         here = [mutant for mutant in chosen if mutant.site.file == file]
+        unset = re.match(r"(?:constant|variable) '(\w+)' used before being initialized", text)
+        if unset:
+            # It is said where the value is used, not where an assignment was left out.
+            here = [mutant for mutant in here if f"{unset[1]} = " in str(mutant)] or here
+            return [mutant for mutant in here if mutant.site.line <= line][-1:] or here[:1]
         at = [mutant for mutant in here if mutant.site.line <= line <= mutant.site.last_line]
         if at:
             return at

@@ -105,7 +105,12 @@ struct CertsCommand: AsyncParsableCommand {
         try Optional<ProviderEnvironment>.named(environment).map { [$0] }
         ?? Set(ProviderEnvironment.allCases)
       let now = WallClock.now.milliseconds
-      let authority = try CertificateFiles(directory: files.state).authority(now: now)
+      let certificates = CertificateFiles(directory: files.state)
+      let isNew = !FileManager.default.fileExists(atPath: certificates.authorityCertificate)
+      let authority = try certificates.authority(now: now)
+      if isNew {
+        Console.log("note: made a CA in \(files.state): only a relay with this --state trusts it")
+      }
       let topics = topic.map { ProviderCertificate.Topic(name: $0, kind: Self.kind($0)) }
       let identity = try authority.issueProvider(
         topics: topics, environments: environments, now: now)

@@ -58,11 +58,23 @@ final class AdminConnection: Sendable {
     return text
   }
 
-  /// As a peer whose buffers are full.
-  func readNothing() async throws {
+  /// As a peer whose buffers are full, or are not any more.
+  func readNothing(_ isFull: Bool = true) async throws {
     let channel = channel
-    channel.isWritable = false
+    channel.isWritable = !isFull
     try await channel.eventLoop.submit { channel.pipeline.fireChannelWritabilityChanged() }.get()
+  }
+
+  /// Bytes that have been written and wait for the peer to read.
+  func holdBack(_ text: String) async throws {
+    final class Socket: ChannelOutboundHandler, Sendable { typealias OutboundIn = IOData }
+    let channel = channel
+    try await channel.eventLoop.submit {
+      let operations = channel.pipeline.syncOperations
+      try operations.addHandler(Socket(), name: "socket", position: .first)
+      let bytes = IOData.byteBuffer(ByteBuffer(string: text))
+      try operations.context(name: "socket").write(NIOAny(bytes), promise: nil)
+    }.get()
   }
 
   /// Closes the peer's direction.

@@ -352,6 +352,31 @@ import Testing
 
   // MARK: The whole connection
 
+  /// Each time anew, and not while something is read.
+  @Test(arguments: [true, false]) func aPeerThatReadsNothingIsLetGo(isStranger: Bool) async throws {
+    try await AdminScene.run { ask in
+      let connection = try await AdminConnection(ask, isStranger ? AdminConnections() : nil)
+      let channel = connection.channel
+      let patience = (isStranger ? Limits.adminUnread : Limits.adminIdle).milliseconds
+      func pass(_ milliseconds: Int64) async {
+        await channel.testingEventLoop.advanceTime(by: .milliseconds(milliseconds))
+      }
+      try await connection.readNothing()
+      try await connection.readNothing(false)
+      await pass(patience)
+      #expect(channel.isActive)
+      try await connection.readNothing()
+      try await connection.holdBack("unread")
+      await pass(patience)
+      #expect(channel.isActive, "what is left is not what was left before")
+      await pass(patience - 1)
+      #expect(channel.isActive)
+      await pass(1)
+      #expect(!channel.isActive)
+      await connection.close()
+    }
+  }
+
   /// It reads little at once, and nothing while an answer is unread.
   @Test func aConnectionHasSmallBuffers() async throws {
     try await AdminScene.run { ask in

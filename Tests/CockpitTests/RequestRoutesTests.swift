@@ -135,4 +135,17 @@ import Testing
       of: request)
     #expect(command.hasSuffix(" --request-target '@127.0.0.1:7/x' 'http://localhost:9/'"))
   }
+
+  /// It is written and ended, so that the next answer follows.
+  @Test(.timeLimit(.minutes(1))) func aListIsAnsweredWhole() async throws {
+    try await AdminScene.run { ask in
+      let connection = try await AdminConnection(ask)
+      for _ in 0..<2 {
+        try await connection.send("GET", "/v1/requests")
+        let answer = try await connection.answer(upTo: "}\n")
+        #expect(answer.hasPrefix("HTTP/1.1 200") && answer.contains(#""requests":[]"#), "\(answer)")
+      }
+      await connection.close()
+    }
+  }
 }

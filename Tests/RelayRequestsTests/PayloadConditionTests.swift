@@ -67,9 +67,15 @@ import Testing
   }
 
   @Test func aLongValueIsCut() throws {
-    let tree = try JSONTree.read(Array(#"{"a":"\#(String(repeating: "x", count: 500))"}"#.utf8))
-    let difference = try #require(PayloadCondition("a=1").difference(in: tree))
-    #expect(difference.count < 110 && difference.hasSuffix("…, not 1"))
+    func difference(_ count: Int) throws -> String {
+      let text = String(repeating: "x", count: count)
+      let tree = try JSONTree.read(Array(#"{"a":"\#(text)"}"#.utf8))
+      return try #require(PayloadCondition("a=1").difference(in: tree))
+    }
+    let long = try difference(500)
+    #expect(long.count < 110 && long.hasSuffix("…, not 1"))
+    #expect(try difference(78).hasSuffix(#"xx", not 1"#), "eighty with its quotation marks")
+    #expect(try difference(79).hasSuffix("xx…, not 1"))
   }
 
   @Test(arguments: ["a", "a.b~c", #"a\.b=1"#, #"a\=b\~c=[1,"x"]"#, "~x=y", #"a="text""#])

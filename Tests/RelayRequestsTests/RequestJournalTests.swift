@@ -108,6 +108,28 @@ enum Sample {
     #expect(self.journal().rows(before: nil, limit: 9).rows.isEmpty)
   }
 
+  /// One that is larger than the journal is not kept, and has had its number.
+  @Test func theNumbersGoOnBehindWhatIsNotKept() throws {
+    var journal = journal(64)
+    for number in 1...3 as ClosedRange<UInt64> {
+      #expect(journal.append(try Sample.push(number)) == number && journal.count == 0)
+    }
+  }
+
+  /// Its head is not counted again, and the answer of one that was never there is nobody's.
+  @Test func whatIsForgottenIsForgottenOnce() throws {
+    var journal = journal()
+    let kept = try Sample.push(1)
+    for request in [kept, Sample.refused(2)] { _ = journal.append(request) }
+    journal.forget { $0.uniqueID.low == 2 }
+    let bytes = journal.bytes
+    journal.forget { _ in false }
+    journal.answered(3, kept.uniqueID, .init(.push(.rejected(.badTopic)), after: .zero))
+    #expect(journal.bytes == bytes)
+    let left = journal.rows(before: nil, limit: 9).rows
+    #expect(left.map(\.uniqueID) == [kept.uniqueID] && left.allSatisfy { $0.answer == nil })
+  }
+
   @Test func itsBytesAreBoundedAndTheOldestGo() throws {
     var journal = journal(20_000)
     let long = String(repeating: "x", count: 1000)

@@ -36,6 +36,7 @@ import Testing
   @Test(arguments: [
     ("/1/apps/com.example.score/channels", "com.example.score"),
     ("/4/broadcasts/apps/com.example.score", "com.example.score"), ("/1/apps", nil), ("/", nil),
+    ("/4/device/\(String(repeating: "ab", count: 32))", nil),
   ])
   func onesAboutChannelsHaveTheBundleOfTheirPath(path: String, bundle: String?) {
     let id = "123e4567-e89b-12d3-a456-426614174000"

@@ -15,7 +15,7 @@ private let linesPerTarget = [
   "ProviderCredentials": 1990, "RelayClient": 2080, "RelayCluster": 5640, "RelayCore": 10065,
   "RelayFaults": 350, "RelayRecording": 2950, "RelayRequests": 970, "RelayServer": 12210,
   "RelaySetup": 800, "RelayStore": 2860, "RelayTestKit": 350, "SQLite": 450, "TLS": 1895,
-  "Transport": 150, "pushrelay": 6935,
+  "Transport": 150, "pushrelay": 6940,
 ]
 
 /// Files that are one table, a row a case, and may be longer. None is today.
