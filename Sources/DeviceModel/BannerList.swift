@@ -58,7 +58,7 @@ package struct BannerList: Codable, Sendable {
     return list.remove(at: index)
   }
 
-  /// The app has called its handler after the banner was shown.
+  /// It has come after the banner was shown.
   mutating func contentIsReady(of push: PushID) {
     guard let index = list.lastIndex(where: { $0.push == push }) else { return }
     list[index].isContentReady = true

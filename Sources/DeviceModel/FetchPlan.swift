@@ -87,7 +87,9 @@ struct FetchPlanner {
       if let found = beforeUse(usage, from: max(earliest, settledUntil ?? earliest)) {
         return (max(found.at, earliest), .beforeUse(minuteOfDay: found.bin * 15))
       }
-      return whenActive(lastActivity + behaviour.stretched(limits.fetchRarely), earliest, .rarely)
+      // That there is always news makes no user.
+      let rarely = max(behaviour.stretched(limits.fetchRarely), limits.fetchRarely)
+      return whenActive(lastActivity + rarely, earliest, .rarely)
     }
     return whenActive(
       lastActivity + behaviour.stretched(limits.fetchExploring), earliest, .exploring)

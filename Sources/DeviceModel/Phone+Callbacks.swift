@@ -151,6 +151,9 @@ extension Phone {
   private mutating func finishWork(_ place: Int, _ outcome: CallbackOutcome, _ call: HandlerCall) {
     let id = callbacks[place].id
     callbacks[place].phase = .worked(outcome)
+    if outcome == .newData, case .push(let push) = callbacks[place].kind {
+      banners.contentIsReady(of: push.id)
+    }
     switch call {
     case .afterWork: handlerDue(id)
     case .late(let lapse): timers.set(.handlerCalled(id), at: now + max(lapse, .zero))
@@ -203,7 +206,6 @@ extension Phone {
     switch callback.kind {
     case .push(let push):
       present(push, isContentReady: outcome == .newData)
-      if outcome == .newData { banners.contentIsReady(of: push.id) }
       report(push.id, outcome)
     case .fetch:
       apps[index].lastFetch = now

@@ -49,7 +49,7 @@ extension Phone {
     followTokens(index, tokens)
     switcher.remove(id)
     banners.remove(of: id)
-    apps[index].snapshot = nil
+    (apps[index].snapshot, apps[index].badge) = (nil, 0)
     if vault.delete(id) { emit(.archive(id, .deleted)) }
     dropHeld(index, .notInstalled)
     accountTransfers()
@@ -112,7 +112,9 @@ extension Phone {
     let app = apps[index]
     if app.state == .uninstalled { return .notInstalled }
     if app.state == .forceQuit { return .forceQuit }
-    if !app.definition.modes.contains(mode) {
+    // In front it runs, and declares nothing for that.
+    let mayRun = app.definition.modes.contains(mode) || app.state == .foreground && mode != .fetch
+    if !mayRun {
       return mode == .location
         ? .locationModeMissing : mode == .fetch ? .fetchModeMissing : .modeMissing
     }

@@ -206,7 +206,7 @@ extension Phone {
   /// later push has shown.
   mutating func present(_ push: RemotePush, isContentReady: Bool) {
     let index = push.app.number
-    if let badge = push.badge, !push.wasAccepted(before: apps[index].badgeAt) {
+    if let badge = push.badge.map({ max(0, $0) }), !push.wasAccepted(before: apps[index].badgeAt) {
       apps[index].badgeAt = push.acceptedAt
       if badge != apps[index].badge {
         apps[index].badge = badge
@@ -227,7 +227,7 @@ extension Phone {
 
   mutating func post(_ notification: LocalNotification, _ index: Int) {
     let app = AppID(index)
-    if let badge = notification.badge, badge != apps[index].badge {
+    if let badge = notification.badge.map({ max(0, $0) }), badge != apps[index].badge {
       apps[index].badge = badge
       emit(.badge(app, badge))
     }
@@ -245,7 +245,7 @@ extension Phone {
       case .push(let push) = callbacks[place].kind
     else { return }
     callbacks[place].kind = .push(push.shown)
-    present(push, isContentReady: false)
+    present(push, isContentReady: callbacks[place].phase == .worked(.newData))
   }
 
   private mutating func show(_ banner: Banner) {

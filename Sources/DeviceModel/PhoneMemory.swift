@@ -7,11 +7,15 @@ package struct PhoneMemory: Codable, Sendable {
   package static let format = 2
 
   let phone: Phone
+  /// Switched on, and not unlocked since.
+  package let isBeforeFirstUnlock: Bool
 
-  fileprivate init(_ phone: Phone) { self.phone = phone }
+  fileprivate init(_ phone: Phone, isBeforeFirstUnlock: Bool) {
+    (self.phone, self.isBeforeFirstUnlock) = (phone, isBeforeFirstUnlock)
+  }
 
   private enum Key: CodingKey {
-    case format, phone
+    case format, phone, isBeforeFirstUnlock
   }
 
   package init(from decoder: any Decoder) throws {
@@ -19,6 +23,8 @@ package struct PhoneMemory: Codable, Sendable {
     let found = try values.decode(Int.self, forKey: .format)
     guard found == Self.format else { throw PhoneMemoryError.unknownFormat(found) }
     phone = try values.decode(Phone.self, forKey: .phone)
+    let lock = try values.decodeIfPresent(Bool.self, forKey: .isBeforeFirstUnlock)
+    isBeforeFirstUnlock = lock ?? false
     try phone.check()
   }
 
@@ -26,6 +32,7 @@ package struct PhoneMemory: Codable, Sendable {
     var values = encoder.container(keyedBy: Key.self)
     try values.encode(Self.format, forKey: .format)
     try values.encode(phone, forKey: .phone)
+    try values.encode(isBeforeFirstUnlock, forKey: .isBeforeFirstUnlock)
   }
 
   package var apps: [String] { phone.apps.map(\.definition.name) }
@@ -41,7 +48,7 @@ extension Phone {
   package func memory() -> PhoneMemory {
     var phone = self
     phone.powerFailed()
-    return PhoneMemory(phone)
+    return PhoneMemory(phone, isBeforeFirstUnlock: lock == .beforeFirstUnlock)
   }
 
   /// Charges all work up to now, in the order of `reboot`, so that the time without power is not

@@ -141,6 +141,8 @@ package struct LiveSimulation: Sendable {
     } else if line.kind == .completed || line.kind == .abandoned {
       lastRuns[app]?.ended = at
       lastRuns[app]?.outcome = line.why
+    } else if line.kind == .uninstalled {
+      lastRuns[app] = nil
     }
   }
 
@@ -288,8 +290,8 @@ extension Simulation {
 }
 
 extension Simulation {
-  /// Adds a phone that continues from its memory: it is switched on, unlocked, and its foreground
-  /// app opened again. Its apps are not installed again; `update` may change them.
+  /// Adds a phone that continues from its memory: it is switched on, unlocked unless nobody had
+  /// done so, and its foreground app opened again. Its apps are not installed again; `update` may change them.
   mutating func addPhone(
     _ name: String, restoring memory: PhoneMemory, archives: [String: StateArchive],
     limits: PhoneLimits = PhoneLimits()
@@ -310,10 +312,10 @@ extension Simulation {
       guard let archive = archives[app.definition.name] else { continue }
       tell(number, .archiveFound(app.id, archive))
     }
-    tell(number, .unlocked)
+    if !memory.isBeforeFirstUnlock { tell(number, .unlocked) }
     if let front = memory.foreground, let app = model.app(named: front) {
       tell(number, .appOpened(app.id))
-    } else {
+    } else if !memory.isBeforeFirstUnlock {
       tell(number, .locked)
     }
     return PhoneHandle(number: number, name: name)
@@ -324,10 +326,22 @@ extension Simulation {
     if plan.network != .wifi { tell(phone.number, .networkChanged(plan.network)) }
     if plan.isCharging { tell(phone.number, .chargerChanged(isConnected: true)) }
     if plan.isLowPower { tell(phone.number, .lowPowerSwitched(isOn: true)) }
-    for app in plan.apps where phones[Int(phone.number)].model.app(named: app.name) != nil {
-      let known = phones[Int(phone.number)].model.app(named: app.name)?.definition
+    for var app in plan.apps {
+      guard let known = phones[Int(phone.number)].model.app(named: app.name)?.definition else {
+        continue
+      }
+      // It was updated meanwhile.
+      if app.isOlder(than: known) { app.version = known.version }
       if known != app { tell(phone.number, .appInstalled(app)) }
     }
+  }
+}
+
+extension AppDefinition {
+  /// By the numbers of its version.
+  fileprivate func isOlder(than other: Self) -> Bool {
+    let numbers = [version, other.version].map { $0.split(separator: ".").map { Int($0) ?? 0 } }
+    return numbers[0].lexicographicallyPrecedes(numbers[1])
   }
 }
 

@@ -105,4 +105,23 @@ import Testing
     bench.send(.unlocked, .appOpened(mail))
     #expect(bench.phone[mail]?.content.items == ["bread", "milk", "bread", "milk", "bread"])
   }
+
+  /// What counts is when the app has it, not when it says so.
+  @Test(arguments: [(2, true), (40, false)]) func aLateHandlerHidesNoContent(
+    work: Int64, isReady: Bool
+  ) throws {
+    var bench = Bench([
+      .ordinary {
+        $0.onPush.work = .seconds(work)
+        $0.onPush.handler = .late(.seconds(25))
+      }
+    ])
+    bench.send(.pushReceived(.alert(1, wakesApp: true)))
+    bench.wait(PhoneLimits().bannerWait)
+    let banner = try #require(bench.bannersShown.first)
+    #expect(banner.isContentReady == isReady)
+    bench.send(.bannerOpened(banner.id))
+    bench.wait(.minutes(1))
+    #expect(bench.steps(of: mail).contains(.contentShown(waited: .zero)) == isReady)
+  }
 }

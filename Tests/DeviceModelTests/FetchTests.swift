@@ -25,6 +25,14 @@ import Testing
     #expect((4...10).contains(fetches(bench).count), "\(fetches(bench).count)")
   }
 
+  /// Of an app that nobody opens: that it always finds news does not bring it more fetches.
+  @Test func newsAloneMakesNoUser() {
+    var bench = Bench([.ordinary(fetchInterval: .minimum)])
+    bench.wait(.days(28))
+    let last = fetches(bench).filter { $0 > Bench.start + .days(21) }
+    #expect((13...14).contains(last.count), "\(last.count)")
+  }
+
   /// The more useful its fetches were, the more of them an app gets; never more than it asks for.
   @Test func whatItAnswersDecidesHowOftenItIsAsked() {
     func count(_ outcome: CallbackOutcome, _ interval: FetchInterval = .minimum) -> Int {

@@ -36,6 +36,16 @@ extension Bench {
 
 /// What a phone is after its power was away.
 @Suite struct PhoneMemoryTests {
+  /// Which who switches it on again has to know.
+  @Test func itKnowsWhetherItWasUnlocked() throws {
+    var bench = Bench([.ordinary()])
+    #expect(try !reread(bench.phone.memory()).isBeforeFirstUnlock)
+    bench.send(.rebooted)
+    #expect(try reread(bench.phone.memory()).isBeforeFirstUnlock)
+    bench.send(.unlocked, .locked)
+    #expect(try !reread(bench.phone.memory()).isBeforeFirstUnlock)
+  }
+
   @Test func itStartsLockedWithoutProcesses() throws {
     var bench = Bench([.ordinary("mail"), .ordinary("news"), .ordinary("maps")])
     let maps = AppID(2)

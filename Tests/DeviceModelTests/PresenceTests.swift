@@ -204,4 +204,29 @@ import Testing
     }
     #expect(ends == [.tooLarge, .notAuthenticated])
   }
+
+  /// The app need not be allowed to run in the background for what comes while it is in front.
+  @Test(arguments: [true, false]) func inFrontNoModeIsNeeded(isInFront: Bool) {
+    var bench = Bench([.ordinary(modes: [])])
+    bench.send(.unlocked, .appOpened(mail))
+    if !isInFront { bench.send(.appLeft) }
+    bench.send(.pushReceived(.silent(1)))
+    bench.wait(.minutes(1))
+    #expect(bench.reports == [PushID(1): [isInFront ? .newData : .notLaunched(.modeMissing)]])
+  }
+
+  @Test func noIconHasLessThanNothing() {
+    var bench = Bench([.ordinary()])
+    var push = RemotePush.alert(1)
+    for badge in [3, -2] {
+      push = RemotePush(id: PushID(UInt64(badge + 9)), app: mail, badge: badge)
+      bench.send(.pushReceived(push))
+    }
+    #expect(
+      bench.actions.filter { if case .badge = $0 { true } else { false } }
+        == [.badge(mail, 3), .badge(mail, 0)])
+    bench.send(
+      .pushReceived(RemotePush(id: PushID(99), app: mail, badge: 4)), .appUninstalled(mail))
+    #expect(bench.phone.apps[0].badge == 0)
+  }
 }

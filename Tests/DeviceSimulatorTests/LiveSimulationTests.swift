@@ -46,6 +46,20 @@ struct LiveSimulationTests {
     return simulation
   }
 
+  /// With the apps it had by then, and as locked as it was.
+  @Test(arguments: [(true, "5.0"), (false, "1.0"), (false, "0.9")])
+  func aPhoneGoesOnAsItWas(isRebooted: Bool, version: String) throws {
+    var simulation = try connected()
+    try simulation.perform(command: "update chat \(version)", at: Self.start + 500)
+    if isRebooted { try simulation.perform(command: "reboot", at: Self.start + 600) }
+    let last = ["anna": LastingPhone(memory: simulation.model(of: 0).memory(), archives: [:])]
+    let text = scenarioText(phones: #"[{"name":"anna","apps":[{"name":"chat"}]}]"#, events: "[]")
+    let scenario = try Scenario(json: Array(text.utf8), file: "test.json")
+    let next = LiveSimulation(scenario, seed: 8, at: Self.start + 60_000, last: last)
+    #expect(next.model(of: 0).lock == (isRebooted ? .beforeFirstUnlock : .locked))
+    #expect(next.model(of: 0).apps[0].definition.version == (isRebooted ? version : "1.0"))
+  }
+
   /// A phone that is put away and goes on: the relay hears what becomes of its push all the same.
   @Test func aPushThatWaitsKeepsItsNameInTheMemory() throws {
     var simulation = try connected()
