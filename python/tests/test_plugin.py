@@ -63,6 +63,20 @@ def test_what_a_client_library_sent_is_in_the_report(pytester: pytest.Pytester) 
     result.stdout.fnmatch_lines(["*- pushes of this test -*", "* visible com.example.app: *"])
 
 
+def test_however_the_relay_came_its_pushes_are_in_the_report(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_it(request):
+            relay = request.getfixturevalue("push_relay")
+            relay.push(relay.phone("com.example.late"), {"aps": {"alert": "Hello"}})
+            assert False
+        """
+    )
+    result = run(pytester)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*- pushes of this test -*", "* visible com.example.late: *"])
+
+
 def test_what_was_refused_is_in_the_report(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
@@ -93,14 +107,15 @@ def test_what_was_refused_is_in_the_report(pytester: pytest.Pytester) -> None:
     result.stdout.no_fnmatch_line("*BadCollapseId*")
 
 
-def test_a_cancelled_session_ends_its_relay(pytester: pytest.Pytester) -> None:
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_cancelled_session_ends_its_relay(pytester: pytest.Pytester, name: str) -> None:
     pytester.makepyfile(
-        """
+        f"""
         import os, signal, time
 
         def test_it(push_relay, phone):
             print("relay", push_relay._process._process.pid, flush=True)
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.{name})
             time.sleep(60)
         """
     )
@@ -209,7 +224,12 @@ def test_an_address_where_no_relay_is(pytester: pytest.Pytester, tmp_path: Path)
     result.stdout.fnmatch_lines([f"*RelayError: {tmp_path}/admin.token cannot be read *"])
     result = run(pytester, "--push-relay=http://127.0.0.1:1/#token=x")
     assert result.ret == 4
-    result.stdout.fnmatch_lines(["*--push-relay=http://127.0.0.1:1/: the admin API at * did not *"])
+    said = ["*--push-relay=http://127.0.0.1:1/: the admin API at * did not *"]
+    result.stdout.fnmatch_lines(said)
+    pytest.importorskip("xdist")
+    result = run(pytester, "-n", "2", "--push-relay=http://127.0.0.1:1/#token=x")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(said)
 
 
 def test_the_fixture_takes_every_test_back(pytester: pytest.Pytester) -> None:

@@ -108,6 +108,44 @@ def test_phones_come_at_once_with_asyncio(async_push_relay: aio.Relay) -> None:
     asyncio.run(run())
 
 
+def test_many_waits_with_asyncio_hold_up_nothing(async_push_relay: aio.Relay) -> None:
+    async def run() -> None:
+        phone = await async_push_relay.phone("com.example.app")
+        wait = async_push_relay.wait
+        waits = [
+            asyncio.create_task(wait("delivered", phone, count=number + 1, timeout="1m"))
+            for number in range(40)
+        ]
+        for _ in waits:
+            await async_push_relay.push(phone, {"aps": {"alert": "Hello"}})
+        await asyncio.gather(*waits)
+
+    asyncio.run(run())
+
+
+def test_requests_are_found_by_several_conditions(push_relay: Relay, phone: Phone) -> None:
+    for badge, priority in ((1, 5), (1, 10), (2, 5)):
+        push_relay.push(phone, {"aps": {"alert": "Hello", "badge": badge}}, priority=priority)
+    assert len(push_relay.requests(["~Hello", "aps.badge=1"])) == 2
+    headers = ["apns-priority=5", "apns-push-type=alert"]
+    assert len(push_relay.requests("aps.badge=1", header=headers)) == 1
+    assert push_relay.requests(["~Hello", "aps.badge=3"]) == []
+
+
+def test_just_so_often_and_refused_for_that(push_relay: Relay, phone: Phone) -> None:
+    for _ in range(2):
+        push_relay.push(phone, {"aps": {"alert": "Hello"}})
+    push_relay.wait("received", phone, count=2)
+    push_relay.never("received", phone, count=3)
+    with pytest.raises(NotMet):
+        push_relay.never("received", phone, count=2)
+    with pytest.raises(Refused):
+        push_relay.push(phone, {"aps": {"alert": "Hello"}}, priority=7)
+    push_relay.wait("refused", status=400, reason="BadPriority", timeout="0s")
+    with pytest.raises(NotMet, match="reason is BadPriority, not BadTopic"):
+        push_relay.wait("refused", reason="BadTopic", timeout="0s")
+
+
 def test_asyncio_has_every_verb() -> None:
     verbs = {name for name in vars(Relay) if not name.startswith("_")}
     # What makes a relay, or is for the plugin only.

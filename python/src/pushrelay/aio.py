@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator, Iterable
+import contextvars
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from . import relay as sync
 from .relay import Fault, Policy, Subject
 from .values import Endpoint, Phone, Push
+
+_Result = TypeVar("_Result")
+
+# As many as the relay has waits: those of asyncio are few, and a wait keeps its own for minutes.
+_THREADS = ThreadPoolExecutor(max_workers=256, thread_name_prefix="pushrelay")
+
+
+async def _in_thread(call: Callable[..., _Result], *arguments: Any, **named: Any) -> _Result:
+    work = partial(contextvars.copy_context().run, call, *arguments, **named)
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, work)
 
 
 class Relay:
@@ -19,7 +32,7 @@ class Relay:
         self.sync = relay or sync.Relay()
 
     async def __aenter__(self) -> Relay:
-        await asyncio.to_thread(self.sync.__enter__)
+        await _in_thread(self.sync.__enter__)
         return self
 
     async def __aexit__(
@@ -28,7 +41,7 @@ class Relay:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await asyncio.to_thread(self.sync.__exit__, kind, error, trace)
+        await _in_thread(self.sync.__exit__, kind, error, trace)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -43,13 +56,13 @@ class Relay:
         return self.sync.is_joined
 
     async def leave(self) -> None:
-        await asyncio.to_thread(self.sync.leave)
+        await _in_thread(self.sync.leave)
 
     async def lives(self, limit: int = 50) -> list[str]:
-        return await asyncio.to_thread(self.sync.lives, limit)
+        return await _in_thread(self.sync.lives, limit)
 
     async def call(self, method: str, path: str, body: object = None) -> Any:
-        return await asyncio.to_thread(self.sync.call, method, path, body)
+        return await _in_thread(self.sync.call, method, path, body)
 
     async def phone(
         self,
@@ -61,7 +74,7 @@ class Relay:
         frequent_updates: bool = False,
         channels: Iterable[str] = (),
     ) -> Phone:
-        return await asyncio.to_thread(
+        return await _in_thread(
             self.sync.phone,
             topic,
             name,
@@ -72,53 +85,55 @@ class Relay:
         )
 
     async def activity(self, phone: Phone, which: int | str) -> Phone:
-        return await asyncio.to_thread(self.sync.activity, phone, which)
+        return await _in_thread(self.sync.activity, phone, which)
 
     async def do(self, phone: Phone, verb: str, *words: object, **members: object) -> list[str]:
-        return await asyncio.to_thread(self.sync.do, phone, verb, *words, **members)
+        return await _in_thread(self.sync.do, phone, verb, *words, **members)
 
     async def state(self, phone: Phone) -> dict[str, Any]:
-        return await asyncio.to_thread(self.sync.state, phone)
+        return await _in_thread(self.sync.state, phone)
 
     async def app(self, phone: Phone, topic: str) -> Phone:
-        return await asyncio.to_thread(self.sync.app, phone, topic)
+        return await _in_thread(self.sync.app, phone, topic)
 
     async def push(self, phone: Phone, payload: object, **headers: Any) -> Push:
-        return await asyncio.to_thread(self.sync.push, phone, payload, **headers)
+        return await _in_thread(self.sync.push, phone, payload, **headers)
 
     async def wait(self, what: str, push: Subject = None, **limits: Any) -> Any:
-        return await asyncio.to_thread(self.sync.wait, what, push, **limits)
+        return await _in_thread(self.sync.wait, what, push, **limits)
 
     async def never(self, what: str, push: Subject = None, **limits: Any) -> Any:
-        return await asyncio.to_thread(self.sync.never, what, push, **limits)
+        return await _in_thread(self.sync.never, what, push, **limits)
 
-    async def requests(self, payload: str | None = None, **filters: Any) -> list[dict[str, Any]]:
-        return await asyncio.to_thread(self.sync.requests, payload, **filters)
+    async def requests(
+        self, payload: str | Iterable[str] | None = None, **filters: Any
+    ) -> list[dict[str, Any]]:
+        return await _in_thread(self.sync.requests, payload, **filters)
 
     async def policy(self, name: Policy, phone: Phone | None = None) -> None:
-        await asyncio.to_thread(self.sync.policy, name, phone)
+        await _in_thread(self.sync.policy, name, phone)
 
     def fault(self, name: str, at: str, do: dict[str, object], **more: object) -> _Begun:
         """To be awaited, or for `async with`, which ends it."""
-        return _Begun(asyncio.to_thread(self.sync.fault, name, at, do, **more))
+        return _Begun(_in_thread(self.sync.fault, name, at, do, **more))
 
     async def advance(self, by: str) -> Any:
-        return await asyncio.to_thread(self.sync.advance, by)
+        return await _in_thread(self.sync.advance, by)
 
     async def checkpoint(self, name: str) -> None:
-        await asyncio.to_thread(self.sync.checkpoint, name)
+        await _in_thread(self.sync.checkpoint, name)
 
     async def restore(self, name: str) -> None:
-        await asyncio.to_thread(self.sync.restore, name)
+        await _in_thread(self.sync.restore, name)
 
     async def drop(self, name: str) -> None:
-        await asyncio.to_thread(self.sync.drop, name)
+        await _in_thread(self.sync.drop, name)
 
     async def channels(self) -> list[dict[str, Any]]:
-        return await asyncio.to_thread(self.sync.channels)
+        return await _in_thread(self.sync.channels)
 
     async def log(self, push: Push | str) -> str:
-        return await asyncio.to_thread(self.sync.log, push)
+        return await _in_thread(self.sync.log, push)
 
 
 class _Begun:
@@ -137,4 +152,4 @@ class _Begun:
 
     async def __aexit__(self, *error: object) -> None:
         if self._fault:
-            await asyncio.to_thread(self._fault.end)
+            await _in_thread(self._fault.end)

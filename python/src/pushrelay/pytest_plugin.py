@@ -18,6 +18,8 @@ from .values import Endpoint, Phone
 # What every test begins from: a name that no test is likely to save a state under.
 _BEGINNING = "beginning-of-every-test"
 _MOST_TOLD = 50
+# Of a test, however it came to it.
+_RELAY = pytest.StashKey[Relay]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -63,8 +65,12 @@ def _push_relay_session(request: pytest.FixtureRequest) -> Iterator[Relay]:
             try:
                 relay.call("GET", "/v1/clock")
             except RelayError as problem:
+                text = f"--push-relay={url.partition('#')[0]}: {problem}"
+                # A worker of xdist that exits leaves no word of why.
+                if hasattr(request.config, "workerinput"):
+                    pytest.fail(text, pytrace=False)
                 # Once, and before a test has made anything there.
-                pytest.exit(f"--push-relay={url.partition('#')[0]}: {problem}", returncode=4)
+                pytest.exit(text, returncode=4)
             yield relay
         return
     # A worker of xdist has a session of its own, and so a relay of its own.
@@ -75,22 +81,25 @@ def _push_relay_session(request: pytest.FixtureRequest) -> Iterator[Relay]:
 
 @contextlib.contextmanager
 def _ending_by_signal() -> Iterator[None]:
-    """SIGTERM, as of a job that is cancelled, is as Ctrl-C: what was started ends, too."""
+    """SIGTERM, as of a job that is cancelled, and SIGHUP, as of a terminal that is closed, are as
+    Ctrl-C: what was started ends, too."""
 
     def end(number: int, frame: object) -> None:
         # Once more, and it ends at once.
         signal.signal(number, signal.SIG_DFL)
         raise KeyboardInterrupt
 
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, end)
+    numbers: list[int] = []
+    if threading.current_thread() is threading.main_thread():
+        known = (signal.SIGTERM, signal.SIGHUP)
+        numbers = [number for number in known if signal.getsignal(number) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture
@@ -101,6 +110,7 @@ def push_relay(_push_relay_session: Relay, request: pytest.FixtureRequest) -> It
     of the test are forgotten, and what a mark or a fault has changed is as it was.
     """
     relay = _push_relay_session
+    request.node.stash[_RELAY] = relay
     try:
         if policy := _argument(request, "push_relay_policy", '"strict"'):
             relay.policy(policy)
@@ -145,9 +155,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, object, None
     """On failure the report shows the life of each push of the test, and what was refused."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
-    relay = getattr(item, "funcargs", {}).get("push_relay")
+    relay = item.stash.get(_RELAY, None)
     # After the test nothing of it is left in the relay.
-    if report.when == "teardown" or not report.failed or not isinstance(relay, Relay):
+    if report.when == "teardown" or not report.failed or relay is None:
         return
     try:
         lives = relay.lives(_MOST_TOLD + 1)

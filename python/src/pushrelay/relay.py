@@ -369,6 +369,8 @@ class Relay:
         topic: str | None = None,
         payload: dict[str, object] | None = None,
         headers: dict[str, str] | None = None,
+        status: int | None = None,
+        reason: str | None = None,
     ) -> Any:
         """Waits until it has happened to the push, or on the phone; NotMet says why not.
 
@@ -376,11 +378,12 @@ class Relay:
         counts. `timeout` is of the machine's time (10s), `within` of the relay's, which `advance`
         moves. `count` wants it so often; `kind`, `via` (of `sent`) and `topic` narrow it.
         `payload` and `headers` look at the request as it was sent: {"aps.badge": 3}; NotMet names
-        the nearest request and how it differs.
+        the nearest request and how it differs. `status` and `reason` are the answer that was
+        awaited by `refused`, such as 400 and "BadPriority".
         """
         __tracebackhide__ = True
         expect = _expect(what, push, count=count, kind=kind, via=via, topic=topic)
-        expect |= _match(payload, headers)
+        expect |= _match(payload, headers, status, reason)
         return self._met(expect, timeout, within, advance)
 
     def never(
@@ -390,19 +393,23 @@ class Relay:
         *,
         within: str | None = None,
         advance: bool = False,
+        count: int | None = None,
         kind: str | None = None,
         via: str | None = None,
         topic: str | None = None,
         payload: dict[str, object] | None = None,
         headers: dict[str, str] | None = None,
+        status: int | None = None,
+        reason: str | None = None,
     ) -> Any:
         """Sees to it that it does not happen to the push; NotMet says when it did.
 
-        Without `within` it looks once.
+        Without `within` it looks once. With `count` it must not happen so often: just twice is a
+        wait with 2, and then 3 that never come.
         """
         __tracebackhide__ = True
-        expect = {**_expect(what, push, kind=kind, via=via, topic=topic), "never": True}
-        expect |= _match(payload, headers)
+        expect = _expect(what, push, count=count, kind=kind, via=via, topic=topic)
+        expect |= {"never": True, **_match(payload, headers, status, reason)}
         return self._met(expect, "0s" if within is None else None, within, advance)
 
     def _met(
@@ -485,16 +492,19 @@ class Relay:
         unique_id = push if isinstance(push, str) else push.unique_id
         return _life(self.call("GET", f"/v1/notifications/{quote(unique_id, safe='')}"))
 
-    def requests(self, payload: str | None = None, **filters: object) -> list[dict[str, Any]]:
+    def requests(
+        self, payload: str | Iterable[str] | None = None, **filters: object
+    ) -> list[dict[str, Any]]:
         """The newest requests as they were sent, newest first (docs/ADMIN.md, "What was sent").
 
         `payload` is "aps.badge=3", "aps.alert.title~hello" or "~hello"; filters are topic, token,
-        device, status, reason, pushType and limit.
+        device, status, reason, pushType, header ("apns-priority=5"), since and limit. Of payload
+        and header there may be a list.
         """
         wanted = {name: value for name, value in filters.items() if value is not None}
         if payload is not None:
             wanted["payload"] = payload
-        found = self.call("GET", f"/v1/requests?{urlencode(wanted, quote_via=quote)}")
+        found = self.call("GET", f"/v1/requests?{urlencode(wanted, doseq=True, quote_via=quote)}")
         return list(found["requests"])
 
     def lives(self, limit: int = 50) -> list[str]:
@@ -573,9 +583,12 @@ def _expect(what: str, subject: Subject, **narrower: str | int | None) -> dict[s
 
 
 def _match(
-    payload: dict[str, object] | None, headers: dict[str, str] | None
+    payload: dict[str, object] | None,
+    headers: dict[str, str] | None,
+    status: int | None,
+    reason: str | None,
 ) -> dict[str, object]:
-    match = {"payload": payload, "headers": headers}
+    match = {"payload": payload, "headers": headers, "status": status, "reason": reason}
     wanted = {name: value for name, value in match.items() if value}
     return {"match": wanted} if wanted else {}
 
