@@ -40,11 +40,7 @@ package struct NodeReport: Hashable, Sendable {
   package var admin = ""
 
   /// Stands for a report of another version.
-  package static let unreadable = {
-    var report = NodeReport(number: 0, loopCount: 0)
-    report.form = 0
-    return report
-  }()
+  package static let unreadable = NodeReport(form: 0, number: 0, loopCount: 0)
 }
 
 extension NodeReport.Phase: BinaryCodable {}

@@ -14,24 +14,6 @@ package enum BinaryStatus: UInt8, CaseIterable, Sendable {
   case protocolError = 128
   case unknown = 255
 
-  /// Apple's words for it.
-  package var name: String {
-    switch self {
-    case .noErrors: "no errors encountered"
-    case .processingError: "processing error"
-    case .missingDeviceToken: "missing device token"
-    case .missingTopic: "missing topic"
-    case .missingPayload: "missing payload"
-    case .invalidTokenSize: "invalid token size"
-    case .invalidTopicSize: "invalid topic size"
-    case .invalidPayloadSize: "invalid payload size"
-    case .invalidToken: "invalid token"
-    case .shutdown: "shutdown"
-    case .protocolError: "protocol error"
-    case .unknown: "none (unknown)"
-    }
-  }
-
   /// The nearest status for a refusal; `unknown` where the protocol has none.
   package init(_ rejection: Rejection) {
     self =
