@@ -115,6 +115,7 @@ struct RequestRoutes {
       return (parts[0].lowercased(), parts[1])
     }
     match.payload = request.parameters("payload").map { PayloadCondition($0) }
+    try Self.bound(match, field: "payload")
     // Anywhere is where there is something.
     try Self.check(match.payload.filter { !$0.path.names.isEmpty }, relay, field: "payload")
     match.since = try request.parameter("since").map { try epoch.moment($0) }
@@ -123,6 +124,12 @@ struct RequestRoutes {
       match.tokens = try await Self.tokens(of: device, relay)
     }
     return match
+  }
+
+  static func bound(_ match: RequestMatch, field: String) throws(Refusal) {
+    guard match.headers.count + match.payload.count <= Limits.requestConditions else {
+      throw .body("at most \(Limits.requestConditions) conditions at once", field: field)
+    }
   }
 
   /// Refuses conditions that what is kept cannot tell.
@@ -333,5 +340,18 @@ final class Places: Sendable {
       return true
     }
     return isFree ? Place(self) : nil
+  }
+}
+
+extension RequestMatch {
+  /// Whether a request of which only the refusal is kept may be one.
+  func mayMatch(_ refused: RefusedRequest) -> Bool {
+    // Nobody knows these of it.
+    guard tokens == nil, pushType == nil, headers.isEmpty, payload.isEmpty, topic == nil else {
+      return false
+    }
+    return id.map { $0 == refused.uniqueID } ?? true && since.map { $0 <= refused.at } ?? true
+      && status.map { $0 == Int(refused.rejection.status) } ?? true
+      && reason.map { $0 == refused.rejection.reason } ?? true
   }
 }

@@ -54,6 +54,7 @@ struct WaitRoutes {
   /// Conditions that what is kept cannot tell.
   private func check(_ match: RequestMatch) throws {
     guard relay.keepsRequests else { throw RequestRoutes.notKept }
+    try RequestRoutes.bound(match, field: "expect.match")
     try RequestRoutes.check(match.payload, relay, field: "expect.match.payload")
   }
 
@@ -105,9 +106,13 @@ struct WaitRoutes {
       if isBehind || wish.what == .refused
         || page.items.contains(where: { wish.mayMatter($0.item, finding.uniqueID) })
       {
+        let begunAt = ContinuousClock.now
         finding = try await look(wish)
         if let met = met(finding, wish, since: start) { return met }
         if finding.isDecided(for: wish) { break }
+        // As long as it took, so that waits leave time for what they wait for.
+        let length = ContinuousClock.now - begunAt
+        if length > .milliseconds(10) { try await Task.sleep(for: length) }
       }
       if let limit, !wish.advances, relay.now >= limit {
         // That moment itself counts, and may still be under way at the first look.
@@ -120,8 +125,8 @@ struct WaitRoutes {
   }
 
   /// Throws when the client has gone, the relay ends, or went back to a checkpoint.
-  private func goesOn(since rewindCount: UInt32) throws {
-    guard relay.rewindCount == rewindCount else {
+  private func goesOn(since rewindCount: UInt32? = nil) throws {
+    guard rewindCount == nil || relay.rewindCount == rewindCount else {
       throw Refusal.conflict(
         "Reset", "the relay was taken back to a checkpoint meanwhile; wait again")
     }
@@ -261,8 +266,12 @@ struct WaitRoutes {
     if let match = try await match(wish) {
       let most = isWide && relay.nodeName == nil ? Int.max : Self.looked
       let requests = await relay.requests(match, limit: most, orNearest: true)
+      // Of a wait that was given up not all was looked at.
+      try goesOn()
       finding.missing.formUnion(requests.missing)
-      let ids = Set(requests.value.filter(match.matches).map(\.uniqueID))
+      // All of them are as wanted, or there is the nearest alone.
+      let isMet = requests.value.first.map(match.matches) ?? false
+      let ids = Set(isMet ? requests.value.map(\.uniqueID) : [])
       if finding.lives.count < Self.looked {
         finding.lives = finding.lives.filter { ids.contains($0.uniqueID) }
       } else {
@@ -297,10 +306,10 @@ struct WaitRoutes {
     var finding = Finding()
     let found = await relay.requests(
       match, limit: Self.looked, orNearest: true, refusedOnly: true)
+    try goesOn()
     finding.missing = found.missing
-    finding.refusals = found.value
-      .filter { match.matches($0) && $0.answer?.refusal != nil }
-      .map { ($0.at, $0.uniqueID) }
+    let isMet = found.value.first.map { match.matches($0) && $0.answer?.refusal != nil } ?? false
+    finding.refusals = isMet ? found.value.map { ($0.at, $0.uniqueID) } : []
     // Of a client that has not shown who it is only the refusal is kept.
     let kept = Set(found.value.map(\.uniqueID))
     let refused = await relay.refusals(limit: Limits.rememberedRefusals)
@@ -480,18 +489,5 @@ struct WaitRoutes {
     }
     return "the relay knows no push \(push): it is another relay's, mistyped, forgotten, or a "
       + "broadcast, which has no steps"
-  }
-}
-
-extension RequestMatch {
-  /// Whether a request of which only the refusal is kept may be one.
-  func mayMatch(_ refused: RefusedRequest) -> Bool {
-    // Nobody knows these of it.
-    guard tokens == nil, pushType == nil, headers.isEmpty, payload.isEmpty, topic == nil else {
-      return false
-    }
-    return id.map { $0 == refused.uniqueID } ?? true && since.map { $0 <= refused.at } ?? true
-      && status.map { $0 == Int(refused.rejection.status) } ?? true
-      && reason.map { $0 == refused.rejection.reason } ?? true
   }
 }

@@ -80,6 +80,10 @@ package enum Limits {
   /// Streams of one loop for which other loops and nodes have broadcasts, 16 bytes each; of more,
   /// the oldest are left out.
   package static let broadcastStreamsWaiting = 1 << 20
+  /// Conditions on headers and payload of a search among requests, each on every request kept.
+  package static let requestConditions = 16
+  /// Requests that such a search looks at before others have their turn.
+  package static let requestsATurn = 16
   /// Unfinished requests about channels on one connection; beyond: `Service Unavailable`.
   package static let channelRequests = 100
   /// Devices of one shard with their own policy; further ones are ignored.

@@ -23,8 +23,8 @@ extension Relay {
       match: match, limit: limit, orNearest: orNearest, refusedOnly: refusedOnly)
     let found = await inbox.askAll(NodeQuestions.requests, wish)
     let requests = found.value.joined().sorted { $0.at > $1.at }
-    let matching = requests.filter(wish.matches)
-    let nearest = orNearest && matching.isEmpty ? match.nearest(requests).map { [$0] } : nil
+    let (matching, others) = await wish.search(requests)
+    let nearest = orNearest && matching.isEmpty ? match.nearest(others).map { [$0] } : nil
     return Found(value: Array((nearest ?? matching).prefix(limit)), missing: found.missing)
   }
 
@@ -47,8 +47,20 @@ struct RequestWish: Sendable {
   var orNearest = false
   var refusedOnly = false
 
-  func matches(_ request: SentRequest) -> Bool {
-    match.matches(request) && (!refusedOnly || request.answer?.refusal != nil)
+  /// Those that match, and as long as there is none the nearest of each turn. Payloads take long to
+  /// read: others have their turns in between, and for one that has gone nothing is looked at.
+  func search(_ requests: [SentRequest]) async -> (matching: [SentRequest], others: [SentRequest]) {
+    var (matching, others): ([SentRequest], [SentRequest]) = ([], [])
+    for start in stride(from: 0, to: requests.count, by: Limits.requestsATurn) {
+      await Task.yield()
+      guard !Task.isCancelled else { break }
+      let turn = requests[start..<min(start + Limits.requestsATurn, requests.count)]
+      matching += turn.filter {
+        match.matches($0) && (!refusedOnly || $0.answer?.refusal != nil)
+      }
+      if orNearest, matching.isEmpty { others += match.nearest(turn).map { [$0] } ?? [] }
+    }
+    return (matching, others)
   }
 }
 
@@ -71,13 +83,11 @@ extension NodeQuestions {
           runner.history.requests?.rows(before: before, limit: turnRows)
         }
         guard let page = page ?? nil else { break }
-        let matching = page.rows.filter(wish.matches)
-        if wish.orNearest, looked < nearestRows {
-          others += wish.match.nearest(page.rows).map { [$0] } ?? []
-        }
+        let (matching, nearest) = await wish.search(page.rows)
+        if looked < nearestRows { others += nearest }
         found += matching.prefix(max(0, wish.limit - count))
         (next, count, looked) = (page.next, count + matching.count, looked + page.rows.count)
-      } while next != nil && count < wish.limit
+      } while next != nil && count < wish.limit && !Task.isCancelled
     }
     return found.isEmpty ? others : found
   }

@@ -21,7 +21,8 @@ package final class FileLock: Sendable {
     let file: FileDescriptor
     do {
       file = try FileDescriptor.open(
-        FilePath(path), .readWrite, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
+        FilePath(path), .readWrite, options: [.create, .closeOnExec, .noFollow],
+        permissions: .ownerReadWrite)
     } catch {
       throw .unusable(error)
     }
