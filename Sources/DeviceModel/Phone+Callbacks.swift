@@ -148,10 +148,16 @@ extension Phone {
     }
   }
 
+  /// Its app has what the push tells of, whether or not it has said so.
+  func hasContent(_ callback: RunningCallback) -> Bool {
+    callback.phase == .worked(.newData)
+      && !uses.values.contains { $0.callback == callback.id }
+  }
+
   private mutating func finishWork(_ place: Int, _ outcome: CallbackOutcome, _ call: HandlerCall) {
     let id = callbacks[place].id
     callbacks[place].phase = .worked(outcome)
-    if outcome == .newData, case .push(let push) = callbacks[place].kind {
+    if hasContent(callbacks[place]), case .push(let push) = callbacks[place].kind {
       banners.contentIsReady(of: push.id)
     }
     switch call {
@@ -205,7 +211,7 @@ extension Phone {
     let index = callback.app.number
     switch callback.kind {
     case .push(let push):
-      present(push, isContentReady: outcome == .newData)
+      present(push, isContentReady: hasContent(callback))
       report(push.id, outcome)
     case .fetch:
       apps[index].lastFetch = now

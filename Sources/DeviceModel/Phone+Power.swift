@@ -50,16 +50,15 @@ extension Phone {
 
   // MARK: Background tasks
 
-  /// Goes on beside what is already running, as one task until all is done.
+  /// Adds the work to a task that is already running.
   mutating func begin(_ script: TaskScript, of index: Int, _ allowance: Interval) {
     let work = max(script.work, .zero)
     guard work > .zero else { return }
     spendEnergy(script.energy, index)
     if apps[index].task != nil {
       stopSlice(index)
-      let (left, time) = apps[index].task.map { ($0.remaining, $0.allowance) } ?? (.zero, .zero)
-      apps[index].task?.remaining = max(left, work)
-      apps[index].task?.allowance = max(time, allowance)
+      let left = apps[index].task?.remaining ?? .zero
+      apps[index].task?.remaining = left + work
     } else {
       apps[index].task = BackgroundTask(
         remaining: work, allowance: allowance, endsInTime: script.endsInTime)

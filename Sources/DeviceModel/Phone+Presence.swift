@@ -107,14 +107,14 @@ extension Phone {
     return refreshRefusal(app.number) ?? scarcityRefusal(app.number)
   }
 
-  /// Why an app may not be run now for a declared mode.
+  /// Why an app may not be run now for a mode.
   func refusal(of mode: BackgroundModes, _ index: Int) -> LaunchRefusal? {
     let app = apps[index]
     if app.state == .uninstalled { return .notInstalled }
     if app.state == .forceQuit { return .forceQuit }
-    // In front it runs, and declares nothing for that.
-    let mayRun = app.definition.modes.contains(mode) || app.state == .foreground && mode != .fetch
-    if !mayRun {
+    // In front it gets its pushes, and declares nothing for that.
+    let isInFront = mode == .remoteNotification && app.state == .foreground
+    if !isInFront, !app.definition.modes.contains(mode) {
       return mode == .location
         ? .locationModeMissing : mode == .fetch ? .fetchModeMissing : .modeMissing
     }

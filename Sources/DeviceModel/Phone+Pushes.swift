@@ -245,7 +245,7 @@ extension Phone {
       case .push(let push) = callbacks[place].kind
     else { return }
     callbacks[place].kind = .push(push.shown)
-    present(push, isContentReady: callbacks[place].phase == .worked(.newData))
+    present(push, isContentReady: hasContent(callbacks[place]))
   }
 
   private mutating func show(_ banner: Banner) {

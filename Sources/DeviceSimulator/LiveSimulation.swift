@@ -290,9 +290,9 @@ extension Simulation {
 }
 
 extension Simulation {
-  /// Adds a phone that continues from its memory: it is switched on, unlocked unless nobody had
-  /// done so, and its foreground app opened again. Its apps are not installed again; `update` may
-  /// change them.
+  /// Adds a phone that continues from its memory: it is switched on, unlocked once unless nobody
+  /// had done so, and its foreground app opened again. Its apps are not installed again; `update`
+  /// may change them.
   mutating func addPhone(
     _ name: String, restoring memory: PhoneMemory, archives: [String: StateArchive],
     limits: PhoneLimits = PhoneLimits()

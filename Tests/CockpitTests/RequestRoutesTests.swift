@@ -136,6 +136,20 @@ import Testing
     #expect(command.hasSuffix(" --request-target '@127.0.0.1:7/x' 'http://localhost:9/'"))
   }
 
+  /// Each is asked of every request that is kept.
+  @Test(arguments: [16, 17]) func conditionsAreFew(count: Int) async throws {
+    try await AdminScene.run { ask in
+      let conditions = (1..<count).map { "~word\($0)" }
+      let payload = conditions.map { "&payload=\($0)" }.joined()
+      let search = try await ask(.get, "/v1/requests?header=a=b\(payload)")
+      #expect(search.status == (count == 16 ? 200 : 400), "\(search.text)")
+      let match = #"{"headers":{"a":"b"},"payload":["\#(conditions.joined(separator: #"",""#))"]}"#
+      let wish = #"{"expect":{"what":"sent","match":\#(match)},"timeout":"0s"}"#
+      let waited = try await AdminConnection.answer(ask, "POST", "/v1/wait", wish)
+      #expect(waited.contains("at most 16 conditions") == (count == 17), "\(waited)")
+    }
+  }
+
   /// It is written and ended, so that the next answer follows.
   @Test(.timeLimit(.minutes(1))) func aListIsAnsweredWhole() async throws {
     try await AdminScene.run { ask in

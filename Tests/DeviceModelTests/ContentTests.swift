@@ -107,9 +107,8 @@ import Testing
   }
 
   /// What counts is when the app has it, not when it says so.
-  @Test(arguments: [(2, true), (40, false)]) func aLateHandlerHidesNoContent(
-    work: Int64, isReady: Bool
-  ) throws {
+  @Test(arguments: [(2, 15, true), (20, 22, true), (20, 16, false), (40, 15, false)])
+  func aLateHandlerHidesNoContent(work: Int64, openedAt: Int64, isReady: Bool) throws {
     var bench = Bench([
       .ordinary {
         $0.onPush.work = .seconds(work)
@@ -119,7 +118,8 @@ import Testing
     bench.send(.pushReceived(.alert(1, wakesApp: true)))
     bench.wait(PhoneLimits().bannerWait)
     let banner = try #require(bench.bannersShown.first)
-    #expect(banner.isContentReady == isReady)
+    #expect(banner.isContentReady == (work == 2))
+    bench.wait(.seconds(openedAt) - PhoneLimits().bannerWait)
     bench.send(.bannerOpened(banner.id))
     bench.wait(.minutes(1))
     #expect(bench.steps(of: mail).contains(.contentShown(waited: .zero)) == isReady)

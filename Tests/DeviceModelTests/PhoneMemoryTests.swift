@@ -44,6 +44,13 @@ extension Bench {
     #expect(try reread(bench.phone.memory()).isBeforeFirstUnlock)
     bench.send(.unlocked, .locked)
     #expect(try !reread(bench.phone.memory()).isBeforeFirstUnlock)
+    // Memories of before do not say it.
+    let text = String(decoding: try JSONEncoder().encode(bench.phone.memory()), as: UTF8.self)
+    let older = text.replacing(#""isBeforeFirstUnlock":false,"#, with: "")
+      .replacing(#","isBeforeFirstUnlock":false"#, with: "")
+    #expect(older != text)
+    let memory = try JSONDecoder().decode(PhoneMemory.self, from: Data(older.utf8))
+    #expect(!memory.isBeforeFirstUnlock)
   }
 
   @Test func itStartsLockedWithoutProcesses() throws {

@@ -115,21 +115,6 @@ import Testing
     #expect(began.map { $0 + .seconds(10) } == ended)
   }
 
-  /// They run side by side, each for its own time.
-  @Test func severalTasksTakeNoLongerThanTheLast() {
-    var bench = Bench([.ordinary { $0.onPush.task = TaskScript(work: .seconds(8)) }])
-    bench.send(.unlocked)
-    for number in 1...3 as ClosedRange<UInt64> {
-      bench.send(.pushReceived(.silent(number)))
-      bench.wait(.seconds(4))
-    }
-    bench.wait(.minutes(1))
-    let ends = bench.effects.filter { $0.action == .app(mail, .taskEnded) }.map(\.at)
-    let last = bench.effects.last { $0.action == .app(mail, .taskBegan(.seconds(8))) }?.at
-    #expect(ends == [last.map { $0 + .seconds(8) }])
-    #expect(!bench.steps(of: mail).contains(.taskExpired))
-  }
-
   @Test func comingBackEndsTheNeedForATask() {
     var bench = Bench([.ordinary { $0.onLeave.task = TaskScript(work: .minutes(1)) }])
     bench.send(.unlocked, .appOpened(mail), .appLeft, .appOpened(mail))

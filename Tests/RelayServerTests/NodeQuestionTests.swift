@@ -90,6 +90,22 @@ import Testing
     #expect(one.next?.at == Self.moment - .seconds(1) && one.next?.kind == .phone)
   }
 
+  /// For somebody who has gone nothing is searched.
+  @Test(arguments: [true, false]) func aSearchEndsWithWhoAskedFor(it isGone: Bool) async throws {
+    let source = RequestSource(
+      .provider, peer: "127.0.0.1:4000", isEncrypted: true, .none, connection: 7)
+    let request = SentRequest(
+      at: Self.moment, UniqueID(high: 0, low: 1), RequestHead([], source), ordinal: 1,
+      .push(try Self.notification(), warnings: CaseSet()), bodyBytes: 1)
+    let (ends, _) = AsyncStream.makeStream(of: Never.self)
+    let search = Task {
+      if isGone { for await _ in ends {} }
+      return await RequestWish(limit: 9).search(Array(repeating: request, count: 40))
+    }
+    if isGone { search.cancel() }
+    #expect(await search.value.matching.count == (isGone ? 0 : 40))
+  }
+
   @Test func requestsComeBack() throws {
     var match = RequestMatch()
     (match.id, match.topic, match.status) = (UniqueID(high: 1, low: 2), "a.b", 400)

@@ -29,6 +29,15 @@ import Testing
     withExtendedLifetime(lock) {}
   }
 
+  /// Whoever may write here must not have another file emptied.
+  @Test func aLinkIsNotFollowed() throws {
+    let victim = directory.path + "/victim"
+    try Data("precious".utf8).write(to: URL(fileURLWithPath: victim))
+    try FileManager.default.createSymbolicLink(atPath: file.path, withDestinationPath: victim)
+    #expect(throws: StoreError.self) { try StateLock.acquire(directory.path) }
+    #expect(FileManager.default.contents(atPath: victim) == Data("precious".utf8))
+  }
+
   @Test func theLockEndsWithItsOwner() throws {
     for _ in 0..<3 { _ = try StateLock.acquire(directory.path) }
   }

@@ -129,6 +129,7 @@ def test_requests_are_found_by_several_conditions(push_relay: Relay, phone: Phon
     assert len(push_relay.requests(["~Hello", "aps.badge=1"])) == 2
     headers = ["apns-priority=5", "apns-push-type=alert"]
     assert len(push_relay.requests("aps.badge=1", header=headers)) == 1
+    assert len(push_relay.requests(text for text in ["~Hello", "aps.badge=2"])) == 1
     assert push_relay.requests(["~Hello", "aps.badge=3"]) == []
 
 

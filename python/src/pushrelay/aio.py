@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
@@ -16,23 +16,27 @@ from .values import Endpoint, Phone, Push
 
 _Result = TypeVar("_Result")
 
-# As many as the relay has waits: those of asyncio are few, and a wait keeps its own for minutes.
-_THREADS = ThreadPoolExecutor(max_workers=256, thread_name_prefix="pushrelay")
-
-
-async def _in_thread(call: Callable[..., _Result], *arguments: Any, **named: Any) -> _Result:
-    work = partial(contextvars.copy_context().run, call, *arguments, **named)
-    return await asyncio.get_running_loop().run_in_executor(_THREADS, work)
-
 
 class Relay:
     """`pushrelay.Relay` with methods to await; of one that exists, or a new one."""
 
     def __init__(self, relay: sync.Relay | None = None) -> None:
         self.sync = relay or sync.Relay()
+        # More than the relay has waits: asyncio's own are few, and a wait keeps one for minutes.
+        self._threads = ThreadPoolExecutor(max_workers=512, thread_name_prefix="pushrelay")
+
+    async def _run(
+        self, call: Callable[..., _Result], /, *arguments: Any, **named: Any
+    ) -> _Result:
+        work = partial(contextvars.copy_context().run, call, *arguments, **named)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def close(self) -> None:
+        """Waits for what is under way, such as waits of tasks that were cancelled."""
+        self._threads.shutdown()
 
     async def __aenter__(self) -> Relay:
-        await _in_thread(self.sync.__enter__)
+        await self._run(self.sync.__enter__)
         return self
 
     async def __aexit__(
@@ -41,7 +45,7 @@ class Relay:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await _in_thread(self.sync.__exit__, kind, error, trace)
+        await self._run(self.sync.__exit__, kind, error, trace)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -56,13 +60,13 @@ class Relay:
         return self.sync.is_joined
 
     async def leave(self) -> None:
-        await _in_thread(self.sync.leave)
+        await self._run(self.sync.leave)
 
     async def lives(self, limit: int = 50) -> list[str]:
-        return await _in_thread(self.sync.lives, limit)
+        return await self._run(self.sync.lives, limit)
 
     async def call(self, method: str, path: str, body: object = None) -> Any:
-        return await _in_thread(self.sync.call, method, path, body)
+        return await self._run(self.sync.call, method, path, body)
 
     async def phone(
         self,
@@ -74,7 +78,7 @@ class Relay:
         frequent_updates: bool = False,
         channels: Iterable[str] = (),
     ) -> Phone:
-        return await _in_thread(
+        return await self._run(
             self.sync.phone,
             topic,
             name,
@@ -85,62 +89,64 @@ class Relay:
         )
 
     async def activity(self, phone: Phone, which: int | str) -> Phone:
-        return await _in_thread(self.sync.activity, phone, which)
+        return await self._run(self.sync.activity, phone, which)
 
     async def do(self, phone: Phone, verb: str, *words: object, **members: object) -> list[str]:
-        return await _in_thread(self.sync.do, phone, verb, *words, **members)
+        return await self._run(self.sync.do, phone, verb, *words, **members)
 
     async def state(self, phone: Phone) -> dict[str, Any]:
-        return await _in_thread(self.sync.state, phone)
+        return await self._run(self.sync.state, phone)
 
     async def app(self, phone: Phone, topic: str) -> Phone:
-        return await _in_thread(self.sync.app, phone, topic)
+        return await self._run(self.sync.app, phone, topic)
 
     async def push(self, phone: Phone, payload: object, **headers: Any) -> Push:
-        return await _in_thread(self.sync.push, phone, payload, **headers)
+        return await self._run(self.sync.push, phone, payload, **headers)
 
     async def wait(self, what: str, push: Subject = None, **limits: Any) -> Any:
-        return await _in_thread(self.sync.wait, what, push, **limits)
+        return await self._run(self.sync.wait, what, push, **limits)
 
     async def never(self, what: str, push: Subject = None, **limits: Any) -> Any:
-        return await _in_thread(self.sync.never, what, push, **limits)
+        return await self._run(self.sync.never, what, push, **limits)
 
     async def requests(
         self, payload: str | Iterable[str] | None = None, **filters: Any
     ) -> list[dict[str, Any]]:
-        return await _in_thread(self.sync.requests, payload, **filters)
+        return await self._run(self.sync.requests, payload, **filters)
 
     async def policy(self, name: Policy, phone: Phone | None = None) -> None:
-        await _in_thread(self.sync.policy, name, phone)
+        await self._run(self.sync.policy, name, phone)
 
     def fault(self, name: str, at: str, do: dict[str, object], **more: object) -> _Begun:
         """To be awaited, or for `async with`, which ends it."""
-        return _Begun(_in_thread(self.sync.fault, name, at, do, **more))
+        return _Begun(self, name, at, do, more)
 
     async def advance(self, by: str) -> Any:
-        return await _in_thread(self.sync.advance, by)
+        return await self._run(self.sync.advance, by)
 
     async def checkpoint(self, name: str) -> None:
-        await _in_thread(self.sync.checkpoint, name)
+        await self._run(self.sync.checkpoint, name)
 
     async def restore(self, name: str) -> None:
-        await _in_thread(self.sync.restore, name)
+        await self._run(self.sync.restore, name)
 
     async def drop(self, name: str) -> None:
-        await _in_thread(self.sync.drop, name)
+        await self._run(self.sync.drop, name)
 
     async def channels(self) -> list[dict[str, Any]]:
-        return await _in_thread(self.sync.channels)
+        return await self._run(self.sync.channels)
 
     async def log(self, push: Push | str) -> str:
-        return await _in_thread(self.sync.log, push)
+        return await self._run(self.sync.log, push)
 
 
 class _Begun:
     """A fault about to begin. Python warns of one that nobody awaits, as of a coroutine."""
 
-    def __init__(self, beginning: Coroutine[Any, Any, Fault]) -> None:
-        self._beginning = beginning
+    def __init__(self, relay: Relay, *named: Any) -> None:
+        self._relay = relay
+        name, at, do, more = named
+        self._beginning = relay._run(relay.sync.fault, name, at, do, **more)
         self._fault: Fault | None = None
 
     def __await__(self) -> Generator[Any, None, Fault]:
@@ -152,4 +158,4 @@ class _Begun:
 
     async def __aexit__(self, *error: object) -> None:
         if self._fault:
-            await _in_thread(self._fault.end)
+            await self._relay._run(self._fault.end)

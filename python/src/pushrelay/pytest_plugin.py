@@ -85,8 +85,8 @@ def _ending_by_signal() -> Iterator[None]:
     Ctrl-C: what was started ends, too."""
 
     def end(number: int, frame: object) -> None:
-        # Once more, and it ends at once.
-        signal.signal(number, signal.SIG_DFL)
+        # Once more, and it ends at once; a terminal that is closed says it twice by itself.
+        signal.signal(number, signal.SIG_IGN if number == signal.SIGHUP else signal.SIG_DFL)
         raise KeyboardInterrupt
 
     numbers: list[int] = []
@@ -133,9 +133,11 @@ def _argument(request: pytest.FixtureRequest, name: str, example: str) -> Any:
 
 
 @pytest.fixture
-def async_push_relay(push_relay: Relay) -> aio.Relay:
+def async_push_relay(push_relay: Relay) -> Iterator[aio.Relay]:
     """The same relay with methods to await."""
-    return aio.Relay(push_relay)
+    relay = aio.Relay(push_relay)
+    yield relay
+    relay.close()
 
 
 @pytest.fixture

@@ -326,9 +326,9 @@ class Relay:
     ) -> Push:
         """Pushes through the provider port, with a provider token.
 
-        Type and priority are inferred from the payload unless given. `expiration` is in UNIX
-        seconds, or "+SECONDS" from now by the relay's clock. Refused, if the relay's answer is not
-        200; RelayError without an answer.
+        The type is inferred from the payload unless given, and the priority of a silent one.
+        `expiration` is in UNIX seconds, or "+SECONDS" from now by the relay's clock. Refused, if
+        the relay's answer is not 200; RelayError without an answer.
         """
         __tracebackhide__ = True
         # The executable says what is wrong with any other text.
@@ -493,7 +493,7 @@ class Relay:
         return _life(self.call("GET", f"/v1/notifications/{quote(unique_id, safe='')}"))
 
     def requests(
-        self, payload: str | Iterable[str] | None = None, **filters: object
+        self, payload: str | Iterable[str] | None = None, **filters: Any
     ) -> list[dict[str, Any]]:
         """The newest requests as they were sent, newest first (docs/ADMIN.md, "What was sent").
 
@@ -501,9 +501,11 @@ class Relay:
         device, status, reason, pushType, header ("apns-priority=5"), since and limit. Of payload
         and header there may be a list.
         """
-        wanted = {name: value for name, value in filters.items() if value is not None}
-        if payload is not None:
-            wanted["payload"] = payload
+        wanted = {
+            name: value if isinstance(value, (str, int)) else list(value)
+            for name, value in {**filters, "payload": payload}.items()
+            if value is not None
+        }
         found = self.call("GET", f"/v1/requests?{urlencode(wanted, doseq=True, quote_via=quote)}")
         return list(found["requests"])
 
