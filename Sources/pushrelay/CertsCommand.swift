@@ -108,9 +108,6 @@ struct CertsCommand: AsyncParsableCommand {
       let certificates = CertificateFiles(directory: files.state)
       let isNew = !FileManager.default.fileExists(atPath: certificates.authorityCertificate)
       let authority = try certificates.authority(now: now)
-      if isNew {
-        Console.log("note: made a CA in \(files.state): only a relay with this --state trusts it")
-      }
       let topics = topic.map { ProviderCertificate.Topic(name: $0, kind: Self.kind($0)) }
       let identity = try authority.issueProvider(
         topics: topics, environments: environments, now: now)
@@ -120,6 +117,9 @@ struct CertsCommand: AsyncParsableCommand {
       }
       try PrivateFile.write(Array(identity.privateKey.utf8), to: stem + ".key")
       try PrivateFile.write(Array(identity.certificate.utf8), to: out, mode: 0o644)
+      if isNew {
+        Console.log("note: made a CA in \(files.state): only a relay with this --state trusts it")
+      }
       if json {
         return try Console.say(object: ["certificate": out, "key": stem + ".key", "topics": topic])
       }
