@@ -313,11 +313,10 @@ extension Simulation {
       guard let archive = archives[app.definition.name] else { continue }
       tell(number, .archiveFound(app.id, archive))
     }
-    if !memory.isBeforeFirstUnlock { tell(number, .unlocked) }
-    if let front = memory.foreground, let app = model.app(named: front) {
-      tell(number, .appOpened(app.id))
-    } else if !memory.isBeforeFirstUnlock {
-      tell(number, .locked)
+    if !memory.isBeforeFirstUnlock {
+      tell(number, .unlocked)
+      let front = memory.foreground.flatMap { model.app(named: $0) }
+      tell(number, front.map { .appOpened($0.id) } ?? .locked)
     }
     return PhoneHandle(number: number, name: name)
   }
