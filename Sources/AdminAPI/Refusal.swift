@@ -62,13 +62,12 @@ package struct RefusedPush: Codable, Sendable {
   package var cause: String
 
   package init(
-    at moment: Instant, _ id: UniqueID, peer: String, _ rejection: Rejection, cause: String
+    at moment: Instant, _ id: UniqueID, peer: String, status: Int, reason: String, cause: String
   ) {
     self.peer = peer.isEmpty ? nil : peer
     time = moment.milliseconds
     uniqueId = id.description
-    status = Int(rejection.status)
-    reason = rejection.reason
+    (self.status, self.reason) = (status, reason)
     self.cause = cause
   }
 }

@@ -26,7 +26,8 @@ struct NotificationRoutes {
             cursor: cursor, hasMore: refusals.count > limit,
             refusals: refusals.prefix(limit).map {
               RefusedPush(
-                at: $0.at, $0.uniqueID, peer: $0.peer, $0.rejection, cause: $0.explanation)
+                at: $0.at, $0.uniqueID, peer: $0.peer, status: Int($0.status), reason: $0.reason,
+                cause: $0.explanation)
             }),
           found.missing))
     }

@@ -351,7 +351,7 @@ extension RequestMatch {
       return false
     }
     return id.map { $0 == refused.uniqueID } ?? true && since.map { $0 <= refused.at } ?? true
-      && status.map { $0 == Int(refused.rejection.status) } ?? true
-      && reason.map { $0 == refused.rejection.reason } ?? true
+      && status.map { $0 == Int(refused.status) } ?? true
+      && reason.map { $0 == refused.reason } ?? true
   }
 }

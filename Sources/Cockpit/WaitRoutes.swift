@@ -336,7 +336,7 @@ struct WaitRoutes {
     let kept = found.value.first { match.matches($0) }?.answer?.refusal?.reason
     guard kept == nil else { return kept }
     return await relay.refusals(limit: Limits.rememberedRefusals).value
-      .first { $0.uniqueID == push }?.rejection.reason
+      .first { $0.uniqueID == push }?.reason
   }
 
   /// The conditions on a push's request, with those on the push itself.
@@ -423,8 +423,8 @@ struct WaitRoutes {
     {
       // Clients that do not look at answers hear of it here.
       refusal.message +=
-        "; the last push that was refused, at \(last.at.iso8601), was "
-        + "\(last.rejection.status) \(last.rejection.reason): \(last.uniqueID)"
+        "; the last request that was refused, at \(last.at.iso8601), was "
+        + "\(last.status) \(last.reason): \(last.uniqueID)"
     }
     if let note { refusal.message = "\(note); \(refusal.message)" }
     if !finding.missing.nodes.isEmpty { refusal.missingNodes = finding.missing.nodes }

@@ -30,17 +30,6 @@ package struct Found<Value: Sendable>: Sendable {
   package var missing = Missing()
 }
 
-extension ClusterJournal {
-  func ask<Argument, Answer>(
-    _ node: UInt16, _ question: NodeQuestion<Argument, Answer>, _ argument: Argument
-  ) async -> Answer? {
-    let form = port.form.written
-    let bytes = question.bytes(argument, form: form)
-    var reader = await ask(relayOf: node, bytes, form: form, within: question.patience)
-    return try? reader?.read(Answer.self)
-  }
-}
-
 /// Questions to other nodes. A relay on its own asks only itself.
 extension Inbox {
   /// The names of the other live nodes, by their numbers.
@@ -60,7 +49,11 @@ extension Inbox {
   func ask<Argument, Answer>(
     _ node: UInt16, _ question: NodeQuestion<Argument, Answer>, _ argument: Argument
   ) async -> Answer? {
-    await (journal as? ClusterJournal)?.ask(node, question, argument)
+    guard let cluster = journal as? ClusterJournal else { return nil }
+    let form = cluster.port.form.written
+    let bytes = question.bytes(argument, form: form)
+    var reader = await cluster.ask(relayOf: node, bytes, form: form, within: question.patience)
+    return try? reader?.read(Answer.self)
   }
 
   func answer<Argument, Answer>(

@@ -32,9 +32,9 @@ struct LastHead {
       }
     }
 
-    var cause: RefusedRequest.Cause {
+    var cause: RefusedRequest.Cause? {
       switch self {
-      case .request: .asTheReason
+      case .request: nil
       case .credentials(let problem): .credentials(problem)
       }
     }

@@ -27,13 +27,24 @@ struct LoopHistory {
     if !note.isEmpty { _ = notes.insert(note, for: id) }
   }
 
+  /// - Parameter cause: nil when the reason says it all.
   mutating func refused(
-    _ rejection: Rejection, _ id: UniqueID, _ cause: RefusedRequest.Cause = .asTheReason,
+    _ rejection: Rejection, _ id: UniqueID, _ cause: RefusedRequest.Cause? = nil,
     from peer: @autoclosure () -> String, at now: Instant
+  ) {
+    let row = rejection.row
+    refused((row.status, row.reason, row.text), id, cause, from: peer(), at: now)
+  }
+
+  mutating func refused(
+    _ row: (status: UInt16, reason: String, text: String), _ id: UniqueID,
+    _ cause: RefusedRequest.Cause?, from peer: String, at now: Instant
   ) {
     if refusals.count >= Limits.rememberedRefusals { refusals.removeFirst() }
     refusals.append(
-      RefusedRequest(at: now, uniqueID: id, peer: peer(), rejection: rejection, cause: cause))
+      RefusedRequest(
+        at: now, uniqueID: id, peer: peer, status: row.status, reason: row.reason,
+        cause: cause ?? .told(row.text)))
   }
 
   /// Forgets requests with their refusals.
@@ -67,12 +78,15 @@ package struct PushNote: Hashable, Sendable {
   }
 }
 
+/// A push that was refused, or a request about a channel.
 package struct RefusedRequest: Sendable {
   package let at: Instant
   package let uniqueID: UniqueID
   /// The client's address and port; empty for the admin API.
   package let peer: String
-  package let rejection: Rejection
+  /// The HTTP status.
+  package let status: UInt16
+  package let reason: String
   let cause: Cause
 
   enum Cause: Sendable {
@@ -83,9 +97,7 @@ package struct RefusedRequest: Sendable {
     case frame(BinaryFrameError)
     /// The device token is of this service, and the other one was asked.
     case tokenOf(ProviderEnvironment)
-    /// The reason says it all.
-    case asTheReason
-    /// In the words of another node.
+    /// In words, of the reason or of another node.
     case told(String)
   }
 
@@ -96,7 +108,6 @@ package struct RefusedRequest: Sendable {
     case .fault(let name): "the fault \(name) was asked for"
     case .frame(let error): error.row.text
     case .tokenOf(let service): "the device token is of the service \(service.rawValue)"
-    case .asTheReason: rejection.row.text
     case .told(let text): text
     }
   }

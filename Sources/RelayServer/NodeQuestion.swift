@@ -149,8 +149,8 @@ enum NodeQuestions {
     await node.loops.onEach { $0.history.notes[id] }.compactMap(\.self).first ?? PushNote()
   }
 
-  // 11 was the same without the clients' addresses.
-  static let refusals = NodeQuestion(16) { (node, limit: Int) -> [RefusedRequest] in
+  // 11 was the same without the clients' addresses, 16 without requests about channels.
+  static let refusals = NodeQuestion(30) { (node, limit: Int) -> [RefusedRequest] in
     let all = await node.loops.onEach { Array($0.history.refusals.reversed()) }
     return Array(all.joined().sorted { $0.at > $1.at }.prefix(max(0, limit)))
   }
@@ -330,13 +330,13 @@ extension PushNote {
 
 extension RefusedRequest: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
-    writer.put(at, uniqueID, peer, rejection, explanation)
+    writer.put(at, uniqueID, peer, status, reason, explanation)
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     self.init(
       at: try reader.read(), uniqueID: try reader.read(), peer: try reader.read(),
-      rejection: try reader.read(), cause: .told(try reader.read()))
+      status: try reader.read(), reason: try reader.read(), cause: .told(try reader.read()))
   }
 }
 

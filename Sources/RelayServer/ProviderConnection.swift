@@ -140,7 +140,7 @@ struct ProviderConnection {
     var query: ProviderQuery?
     var service: ProviderEnvironment?
     var traceParent: TraceParent?
-    var cause = RefusedRequest.Cause.asTheReason
+    var cause: RefusedRequest.Cause?
     open.remove(stream) { request in
       var row: UInt64?
       (query, service) = (request.head.query, request.head.environment)

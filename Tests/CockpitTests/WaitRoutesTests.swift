@@ -66,7 +66,8 @@ import Testing
   @Test func aStrangersRefusalIsAllThatIsKnown() {
     let (id, moment) = (UniqueID(high: 1, low: 2), Instant(milliseconds: 5))
     let refused = RefusedRequest(
-      at: moment, uniqueID: id, peer: "", rejection: .missingProviderToken, cause: .asTheReason)
+      at: moment, uniqueID: id, peer: "", status: 403, reason: "MissingProviderToken",
+      cause: .told("none"))
     let cases: [((inout RequestMatch) -> Void, Bool)] = [
       ({ _ in }, true), ({ $0.status = 403 }, true), ({ $0.status = 400 }, false),
       ({ $0.reason = "MissingProviderToken" }, true), ({ $0.reason = "BadPriority" }, false),

@@ -78,7 +78,7 @@ private final class BinaryPeer {
     #expect(try peer.send(Self.frame(6, token)) == [])
     #expect(scene.runner.metrics.accepted == 3)
     #expect(scene.runner.metrics.refused.reduce(0, +) == 1)
-    #expect(scene.runner.history.refusals.map(\.rejection) == [.badDeviceToken])
+    #expect(scene.runner.history.refusals.map(\.reason) == ["BadDeviceToken"])
   }
 
   @Test func whyAFrameIsNoPushIsRemembered() throws {
@@ -86,7 +86,7 @@ private final class BinaryPeer {
     let peer = try BinaryPeer(scene)
     #expect(try peer.send([1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 31]) == [8, 5, 0, 0, 0, 7])
     let refused = try #require(scene.runner.history.refusals.first)
-    #expect(refused.rejection == .badDeviceToken)
+    #expect(refused.reason == "BadDeviceToken")
     guard case .frame(.tokenSize) = refused.cause else {
       Issue.record("\(refused.cause)")
       return

@@ -22,10 +22,11 @@ import Testing
   ) -> ChannelRefusal? {
     exchanges.begin(
       stream, request, isManagement: true, isDraining: isDraining, at: Instant(milliseconds: 0)
-    ) { _ throws(ChannelRefusal) in
+    ) { _, _ throws(ChannelRefusal) in
       if let refusal { throw refusal }
     }
-    return exchanges.refusal(of: stream)
+    guard case .refused(let refusal, _) = exchanges.exchanges[stream]?.stage else { return nil }
+    return refusal
   }
 
   @Test func aRelayThatEndsSaysSo() {

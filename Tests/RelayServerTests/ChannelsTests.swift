@@ -85,7 +85,7 @@ import Testing
   }
 
   @Test func aChannelIsManagedAsDocumented() async throws {
-    try await Self.run { _, scene in
+    try await Self.run { relay, scene in
       let id = try await scene.create(1)
       let other = try await scene.create(0)
       let read = try await scene.channels("GET", [("apns-channel-id", other)])
@@ -102,7 +102,23 @@ import Testing
       #expect(gone.headers["apns-request-id"] == request)
       let again = try await scene.channels("DELETE", [("apns-channel-id", id)])
       #expect(again.status == 400 && again.text == #"{"reason":"ChannelNotRegistered"}"#)
-      #expect(again.headers["apns-request-id"].flatMap { UniqueID($0) } != nil)
+      let refused = try #require(await relay.refusals(limit: 9).value.first)
+      #expect(refused.status == 400 && refused.reason == "ChannelNotRegistered")
+      #expect(again.headers["apns-request-id"] == refused.uniqueID.description)
+      #expect(refused.explanation == ChannelRefusal.channelNotRegistered.row.text)
+    }
+  }
+
+  @Test func aStrangersRequestIsRefusedForAReason() async throws {
+    try await Self.run {
+      $0.auth = .token
+    } _: { relay, scene in
+      let answer = try await scene.channels("GET", [("authorization", "bearer x")])
+      #expect(answer.status == 403)
+      let refused = try #require(await relay.refusals(limit: 9).value.first)
+      #expect(answer.headers["apns-request-id"] == refused.uniqueID.description)
+      #expect(refused.reason == "InvalidProviderToken" && !refused.peer.isEmpty)
+      #expect(refused.explanation != ChannelRefusal.invalidProviderToken.row.text)
     }
   }
 

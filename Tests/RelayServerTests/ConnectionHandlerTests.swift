@@ -170,7 +170,7 @@ import Transport
     try peer.exchange()
     #expect(peer.statuses[stream] == 400)
     let refusals = scene.runner.history.refusals
-    #expect(refusals.map(\.rejection) == [.idleTimeout])
+    #expect(refusals.map(\.reason) == ["IdleTimeout"])
     let kept = scene.runner.history.requests?.rows(before: nil, limit: 9).rows ?? []
     #expect(kept.map(\.uniqueID) == refusals.map(\.uniqueID))
     #expect(kept.allSatisfy { ($0.answer?.after.milliseconds ?? 0) > 1000 }, "\(kept)")

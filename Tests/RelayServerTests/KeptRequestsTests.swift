@@ -118,7 +118,7 @@ import Testing
     try send(peer, [("x-large", String(repeating: "x", count: 3000))])
     #expect(rows(scene).isEmpty)
     let refusal = try #require(scene.runner.history.refusals.first)
-    #expect(refusal.rejection == .invalidProviderToken && !refusal.peer.isEmpty)
+    #expect(refusal.reason == "InvalidProviderToken" && !refusal.peer.isEmpty)
   }
 
   @Test func nothingIsKeptWhereNothingIsToBe() throws {

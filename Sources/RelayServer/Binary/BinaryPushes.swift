@@ -108,7 +108,7 @@ final class BinaryPushes {
     let runner = handler.runner
     if runner.isNode, conversation.isAwaiting, now - takenAt >= Limits.hopPatience {
       // Another node has not answered in time: its outcome is unknown.
-      return refuse(.serviceUnavailable, .asTheReason, handler)
+      return refuse(.serviceUnavailable, nil, handler)
     }
     let ending = conversation.sweep(
       at: now, requestTimeout: runner.settings.configuration.requestTimeout,
@@ -212,7 +212,7 @@ final class BinaryPushes {
     } catch {
       keep(.unusable(body: request.payload), bodyBytes: request.payload.count, handler)
       let own = error == .badDeviceToken ? request.token.environment : nil
-      refuse(error, own.map { .tokenOf($0) } ?? .asTheReason, handler)
+      refuse(error, own.map { .tokenOf($0) }, handler)
     }
   }
 
@@ -236,7 +236,7 @@ final class BinaryPushes {
   }
 
   private func refuse(
-    _ rejection: Rejection, _ cause: RefusedRequest.Cause, _ handler: BinaryConnectionHandler
+    _ rejection: Rejection, _ cause: RefusedRequest.Cause?, _ handler: BinaryConnectionHandler
   ) {
     handler.runner.history.refused(
       rejection, uniqueID, cause, from: handler.peerText, at: handler.runner.now)

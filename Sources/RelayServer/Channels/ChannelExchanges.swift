@@ -10,11 +10,11 @@ import Transport
 /// A connection's requests about channels: all on the listener of channel management, broadcasts on
 /// the providers'.
 struct ChannelExchanges {
-  fileprivate struct Exchange {
+  struct Exchange {
     enum Stage {
       case collecting(ChannelRequest.Operation, Topic)
       /// Answered when it is complete, so that a client that is still sending is not confused.
-      case refused(ChannelRefusal)
+      case refused(ChannelRefusal, RefusedRequest.Cause?)
       case asked
       case answered
     }
@@ -43,7 +43,7 @@ struct ChannelExchanges {
     }
   }
 
-  private var exchanges: [StreamID: Exchange] = [:]
+  private(set) var exchanges: [StreamID: Exchange] = [:]
   private var head = HeaderBlock()
 
   var count: Int { exchanges.count }
@@ -54,27 +54,23 @@ struct ChannelExchanges {
 
   func has(_ stream: StreamID) -> Bool { exchanges[stream] != nil }
 
-  /// The refusal of an incomplete request, if its head has one.
-  func refusal(of stream: StreamID) -> ChannelRefusal? {
-    if case .refused(let refusal) = exchanges[stream]?.stage { refusal } else { nil }
-  }
-
   /// - Parameter problem: of the credentials; checked after path, method and id.
   mutating func begin(
     _ stream: StreamID, _ request: ChannelRequest, isManagement: Bool,
     environment: ProviderEnvironment? = nil, isDraining: Bool, at now: Instant,
-    authorize: (Topic) throws(ChannelRefusal) -> Void
+    authorize: (Topic, inout RefusedRequest.Cause?) throws(ChannelRefusal) -> Void
   ) {
     var (stage, request) = (Exchange.Stage.asked, request)
+    var cause: RefusedRequest.Cause?
     do throws(ChannelRefusal) {
       if isDraining { throw .shutdown }
       guard exchanges.count < Limits.channelRequests else { throw .serviceUnavailable }
       let (operation, bundle) = try request.route(isManagement: isManagement)
       try request.checkID()
-      try authorize(bundle)
+      try authorize(bundle, &cause)
       stage = .collecting(operation, bundle)
     } catch {
-      stage = .refused(error)
+      stage = .refused(error, cause)
       // Nothing of it is kept but what its answer repeats.
       request = ChannelRequest(answering: request)
     }
@@ -122,15 +118,18 @@ struct ChannelExchanges {
     exchange.uniqueID = runner.ids.makeUniqueID()
     exchange.row = exchange.keep(at: now, in: &runner.history)
     exchanges[stream] = exchange
+    var cause: RefusedRequest.Cause?
     do throws(ChannelRefusal) {
       switch exchange.stage {
-      case .refused(let refusal): throw refusal
+      case .refused(let refusal, let why):
+        cause = why
+        throw refusal
       case .asked, .answered: return
       case .collecting(let operation, let bundle):
         let wish = try exchange.request.wish(
           operation, body: exchange.body, isStrict: runner.settings.configuration.strict)
         guard let channels = runner.settings.channels else { throw .featureNotEnabled }
-        if let refusal = runner.intervene(wish, of: bundle) { throw refusal }
+        if let refusal = runner.intervene(wish, of: bundle, &cause) { throw refusal }
         let request = Channels.Request(
           wish: wish, bundle: bundle, environment: exchange.environment,
           newID: runner.ids.makeChannel(for: exchange.environment),
@@ -141,16 +140,22 @@ struct ChannelExchanges {
           .whenSuccess { bound.value.answer(stream, $0) }
       }
     } catch {
-      answer(stream, ChannelAnswer(error), on: handler)
+      answer(stream, ChannelAnswer(error), cause, on: handler)
     }
   }
 
+  /// - Parameter cause: of a refusal; nil when its reason says it all.
   mutating func answer(
-    _ stream: StreamID, _ answer: ChannelAnswer, on handler: ConnectionHandler
+    _ stream: StreamID, _ answer: ChannelAnswer, _ cause: RefusedRequest.Cause? = nil,
+    on handler: ConnectionHandler
   ) {
     guard let exchange = exchanges[stream] else { return }
     exchanges[stream]?.stage = .answered
     let runner = handler.runner
+    if let refusal = answer.refusal {
+      runner.history.refused(
+        refusal.row, exchange.uniqueID, cause, from: handler.peerText, at: runner.now)
+    }
     if exchange.row > 0 {
       runner.history.keep(
         .channel(answer.status, answer.refusal), to: exchange.row, exchange.uniqueID,
@@ -164,7 +169,7 @@ struct ChannelExchanges {
     if let id = request.requestID, UniqueID(parsing: id.span) != nil {
       head.append("apns-request-id", bytes: id.span)
     } else {
-      head.append("apns-request-id", runner.ids.makeUniqueID().description)
+      head.append("apns-request-id", exchange.uniqueID.description)
     }
     if let id = answer.uniqueID { head.append("apns-unique-id", id.description) }
     if let channel = answer.channel { head.append("apns-channel-id", channel.description) }
@@ -222,9 +227,9 @@ extension ProviderConnection {
     exchanges.begin(
       stream, request, isManagement: isManagement, environment: lastHead.environment,
       isDraining: runner.connections.drainsSince != nil, at: runner.clock.steady(now)
-    ) { bundle throws(ChannelRefusal) in
+    ) { bundle, cause throws(ChannelRefusal) in
       guard runner.settings.channels != nil else { throw .featureNotEnabled }
-      try authorize(request.authorization, for: bundle, at: tokenTime, runner)
+      try authorize(request.authorization, for: bundle, at: tokenTime, runner, &cause)
     }
     swap(&exchanges, &channels)
     guard credentials.isAuthorized else { return endOfStrangers(stream, on: handler) }
@@ -245,7 +250,8 @@ extension ProviderConnection {
 
   /// As `LastHead.check`: an unknown key may have been made a moment ago.
   private mutating func authorize(
-    _ authorization: [UInt8], for bundle: Topic, at now: Instant, _ runner: ShardRunner
+    _ authorization: [UInt8], for bundle: Topic, at now: Instant, _ runner: ShardRunner,
+    _ cause: inout RefusedRequest.Cause?
   ) throws(ChannelRefusal) {
     if let certificateProblem, authorization.isEmpty {
       throw ChannelRefusal(credentials: certificateProblem)
@@ -262,6 +268,7 @@ extension ProviderConnection {
           now: now.milliseconds)
       }
     } catch {
+      cause = .credentials(error)
       throw ChannelRefusal(credentials: error.rejection)
     }
     try ChannelRequest.check(bundle: bundle)

@@ -184,7 +184,9 @@ extension ShardRunner {
   }
 
   /// The refusal that faults give a request about channels that is in order; nil for none.
-  func intervene(_ wish: ChannelWish, of bundle: Topic) -> ChannelRefusal? {
+  func intervene(
+    _ wish: ChannelWish, of bundle: Topic, _ cause: inout RefusedRequest.Cause?
+  ) -> ChannelRefusal? {
     guard let set = faults.inForce else { return nil }
     guard let (rule, refusal) = set.hit(channelsOf: bundle, at: now) else {
       return wish.isWritten && writeFails() ? .serviceUnavailable : nil
@@ -192,6 +194,7 @@ extension ShardRunner {
     var hit = FaultHit(rule, at: now)
     hit.topic = bundle
     feed.append(.fault(hit))
+    cause = .fault(rule.name)
     return refusal
   }
 
