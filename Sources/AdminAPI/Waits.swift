@@ -38,6 +38,8 @@ package struct Waits: Codable, Equatable, Sendable {
   package var device: Budget?
   package var policy: String?
   package var ride: Ride?
+  /// When it expires, if it still waits then.
+  package var expires: Int64?
 
   fileprivate init(limit: String, until: Instant?) {
     self.limit = limit
@@ -86,6 +88,7 @@ package struct HeldPush {
       waits = Waits(limit: limit.name, until: until)
       if mayRide { waits.ride = Waits.Ride(by: report.keepAliveAt?.milliseconds) }
     }
+    waits.expires = slot.expiresAt?.milliseconds
     if isSilent, !slot.isPaid {
       waits.app = app.allowance.map { Waits.Budget($0, last: lastOfApp) }
       waits.device = report.allowance.map { Waits.Budget($0) }
@@ -110,7 +113,7 @@ package struct HeldPush {
       case .held(_, .inFlight): (inFlight, nil)
       case .held(let until, .lowPriority): (lowPriority(until), until)
       }
-    guard let end = slot.expiresAt, end < until ?? now + .days(1) else { return "Held: \(why)." }
+    guard let end = slot.expiresAt, end <= until ?? now + .days(1) else { return "Held: \(why)." }
     return "Held: \(why). It expires at \(end.text(at: now))."
   }
 
@@ -118,7 +121,9 @@ package struct HeldPush {
   private var mayRide: Bool {
     switch slot.decision {
     case .held(_, .perApp), .held(_, .perDevice), .held(_, .lowPriority): true
-    case .held(_, .inFlight): isSilent && !slot.isPaid && !report.condition.withholdsSilent
+    // With its budget it goes by itself when the window opens.
+    case .held(_, .inFlight):
+      isSilent && !slot.isPaid && !report.condition.withholdsSilent && app.budget != .allowed
     case nil, .allowed, .held(_, .lowPowerMode): false
     }
   }

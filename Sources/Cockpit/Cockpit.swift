@@ -89,7 +89,7 @@ package struct Cockpit: Service {
         address: .unixDomainSocket(path: path),
         availableConnectionsDelegate: .maximum(Limits.adminConnections, logger: quiet)),
       onServerRunning: { [logger, relay] channel in
-        try? await relay.descriptors.watch(channel, isPrivate: true)
+        try? await relay.descriptors.watch(channel, reserve: .max)
         do {
           try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
         } catch {
@@ -125,7 +125,7 @@ package struct Cockpit: Service {
       configuration: ApplicationConfiguration(
         address: .hostname(endpoint.host, port: endpoint.port)),
       onServerRunning: { [logger, relay] channel in
-        try? await relay.descriptors.watch(channel)
+        try? await relay.descriptors.watch(channel, reserve: Limits.reservedAdminConnections)
         // Closed already: the relay was told to end while it started.
         guard let port = channel.localAddress?.port else { return }
         logger.info("the admin API listens", metadata: ["admin": "\(endpoint.host):\(port)"])

@@ -28,7 +28,7 @@ struct EventRoutes {
       guard let feed = await relay.feeds.feed() else { throw Refusal.notReady }
       try request.allow("device", "since")
       let start = try await start(request, feed)
-      let isLines = request.headers[.accept]?.contains("application/x-ndjson") ?? false
+      let isLines = Self.accepts("application/x-ndjson", request.headers[.accept] ?? "")
       let device = try Refusal.device(request.parameter("device"))
       return Response(
         status: .ok,
@@ -47,6 +47,15 @@ struct EventRoutes {
           }
           try await writer.finish(nil)
         })
+    }
+  }
+
+  /// Whether a type is named, and not excluded (RFC 9110, section 12.5.1).
+  static func accepts(_ type: String, _ accept: String) -> Bool {
+    accept.lowercased().split(separator: ",").contains { range in
+      let parts = range.split(separator: ";").map { $0.filter { !$0.isWhitespace } }
+      let isExcluded = parts.contains { $0.hasPrefix("q=") && Double($0.dropFirst(2)) == 0 }
+      return parts.first == type && !isExcluded
     }
   }
 

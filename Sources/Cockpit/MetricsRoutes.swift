@@ -50,6 +50,9 @@ struct MetricsRoutes {
     text.add(
       "memory_full", "1 while memory is at maximumMemory and pushes are refused",
       relay.isMemoryFull ? 1 : 0)
+    text.add(
+      "connections", "Open connections of all listeners",
+      Double(relay.descriptors.connectionCount))
     text.add("faults_injected_total", "Times that a fault has acted", Double(relay.faultCount))
     text.add(
       "event_gaps_total", "Events that did not fit into the feed",
@@ -77,7 +80,7 @@ struct MetricsRoutes {
         ("\($0.status)", $0.reason, metrics.refused[Int($0.rawValue)])
       } + [("431", "", metrics.headsTooLarge)]
     text.add(
-      "provider_requests_total", "Answers to pushes",
+      "provider_requests_total", "Answers to providers, but for broadcasts and questions",
       ([("200", "", metrics.accepted)] + refused.filter { $0.2 > 0 }).map { code, reason, count in
         ([("code", code), ("reason", reason)], Double(count))
       })

@@ -53,13 +53,19 @@ struct PhoneRoutes {
       guard case .unregistered = answer else { throw Refusal(answer) }
       return Response(status: .noContent)
     }
+    // Not made of what follows, which would connect a phone that nobody writes to.
+    router.head("/v1/devices/:id/stream") { _, context in
+      guard try await relay.report(of: try context.device()) != nil else {
+        throw DeviceRoutes.unknown
+      }
+      return Response(status: .ok, headers: Self.streamFields)
+    }
     router.get("/v1/devices/:id/stream") { request, context in
       guard let stream = try await relay.listen(as: try context.device()) else {
         throw DeviceRoutes.unknown
       }
       var response = Response(
-        status: .ok,
-        headers: [.contentType: "application/x-ndjson", .cacheControl: "no-store"],
+        status: .ok, headers: Self.streamFields,
         body: ResponseBody { writer in
           var end = writer
           await Self.write(stream, of: relay, while: request, to: &end)
@@ -69,6 +75,10 @@ struct PhoneRoutes {
       return response
     }
   }
+
+  private static let streamFields: HTTPFields = [
+    .contentType: "application/x-ndjson", .cacheControl: "no-store",
+  ]
 
   private static func write(
     _ stream: AdminStream, of relay: Relay, while request: Request,

@@ -44,6 +44,10 @@ struct RecordingRoutes {
     guard let device = try Refusal.device(request.parameter("device")) else {
       throw Refusal.body("device is the id of a device, a UUID", field: "device")
     }
+    // The clocks of who asks and of the relay may be apart.
+    guard at <= (relay.now + .minutes(1)).milliseconds else {
+      throw Refusal.body("at is to come: it is \(relay.now.iso8601)", field: "at")
+    }
     let moment = min(Instant(milliseconds: at), relay.now)
     let shards = try await relay.recordings.past(at: moment)
     guard let report = shards.compactMap({ $0.report(of: device, at: moment) }).first else {
@@ -61,7 +65,9 @@ extension Refusal {
     case .busy(let name), .stillRunning(let name):
       self = .conflict("RecordingRuns", "\(name) is being recorded: stop it first")
     case .noRecording(let name):
-      self = .missing("UnknownRecording", "no recording is called \(name); begin one")
+      self = .missing(
+        "UnknownRecording",
+        "no recording is called \(name); that of serve --record is called configured")
     case .cannotWrite(let why): self = Refusal(503, "CannotWrite", why)
     case .unreadable(let why): self = .conflict("RecordingUnreadable", why)
     }

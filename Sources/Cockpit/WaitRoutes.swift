@@ -397,10 +397,11 @@ struct WaitRoutes {
     }
     let nearest = await NotificationRoutes(relay: relay, epoch: epoch)
       .bodies(of: finding.lives.prefix(3))
+    let stranger = (try? await stranger(wish)) ?? nil
     let (reason, message) =
       finding.isHopeless && !finding.isForgotten
       ? ("NeverAgain", finding.contradiction ?? "it cannot come true any more")
-      : ("NotYet", nothing(wish, finding))
+      : ("NotYet", stranger ?? nothing(wish, finding))
     let count = finding.count
     var refusal = Refusal.conflict(reason, nearest.first?.sentence ?? message)
     if count > 0 {
@@ -453,9 +454,7 @@ struct WaitRoutes {
       let first = finding.events.first.map { ": \($0.at) \($0.text)" } ?? ""
       throw Refusal.conflict("Happened", "it has happened\(times)\(first)")
     }
-    if let device = wish.filter.device, try await relay.report(of: device) == nil {
-      throw Refusal.missing("UnknownDevice", "the relay knows no phone \(device)")
-    }
+    if let stranger = try await stranger(wish) { throw Refusal.missing("UnknownDevice", stranger) }
     guard wish.push == nil || finding.isKnown || finding.refusal != nil else {
       throw Refusal.missing("UnknownNotification", nothing(wish, finding))
     }
@@ -474,6 +473,13 @@ struct WaitRoutes {
     if let refusal = answer.refusal { return "it was refused: \(answer.status) \(refusal.reason)" }
     if case .channel = answer.outcome { return "it was a broadcast, which has no steps" }
     return "it was accepted"
+  }
+
+  private func stranger(_ wish: WaitWish) async throws -> String? {
+    guard let device = wish.filter.device, try await relay.report(of: device) == nil else {
+      return nil
+    }
+    return "the relay knows no phone \(device)"
   }
 
   private func nothing(_ wish: WaitWish, _ finding: Finding) -> String {

@@ -137,18 +137,24 @@ package struct WaitWish {
       // A number is written as in the header.
       (name.lowercased(), value.text ?? String(decoding: value.source, as: UTF8.self))
     }
-    guard case .list(let texts)? = members.value("payload")?.value else {
+    switch members.value("payload")?.value {
+    case nil: break
+    case .object?:
       match.payload = try members.members(of: "payload").map { path, value in
         PayloadCondition(PayloadPath(path), .equals(value))
       }
-      return match
-    }
-    match.payload = try texts.map { text in
-      guard let text = text.text, !text.isEmpty else {
-        throw Refusal.body(
-          "in a list each condition is a text such as aps.badge=3", field: "expect.match.payload")
+    case .list(let texts)?:
+      match.payload = try texts.map { text in
+        guard let text = text.text, !text.isEmpty else {
+          throw Refusal.body(
+            "in a list each condition is a text such as aps.badge=3", field: "expect.match.payload")
+        }
+        return PayloadCondition(text)
       }
-      return PayloadCondition(text)
+    case .text?, .number?, .flag?, .null?:
+      throw Refusal.body(
+        #"payload is an object, or a list of conditions such as ["aps.badge=3"]"#,
+        field: "expect.match.payload")
     }
     return match
   }

@@ -19,6 +19,7 @@ extension PhoneDriver {
     phones[session.phone].hasConnected = true
     phones[session.phone].openings += 1
     hasConnected = true
+    isOutageTold = false
     phones[session.phone].lines = lines
     phones[session.phone].abandoned?.cancel()
     phones[session.phone].abandoned = nil
@@ -91,7 +92,12 @@ extension PhoneDriver {
     opens(session.phone, false)
     var isFinal = !hasConnected
     if case .refused(let refusal)? = error as? ClientError { isFinal = refusal.status < 500 }
-    if isFinal { end(.failure(error)) }
+    if isFinal {
+      end(.failure(error))
+    } else if !isOutageTold {
+      isOutageTold = true
+      configuration.warn("\(error); trying again")
+    }
     return !isFinal
   }
 }

@@ -108,6 +108,8 @@ package actor PhoneDriver {
   /// Set with a relay whose clock moves only when told.
   var clock: FollowedClock?
   var hasConnected = false
+  /// That the relay cannot be reached; until a phone connects again.
+  var isOutageTold = false
   private(set) var ending: Result<Void, any Error>?
   private var waiter: CheckedContinuation<Void, Never>?
   package internal(set) var counts = Counts()

@@ -34,6 +34,12 @@ package enum AppleService: CaseIterable, Equatable, Sendable {
     }
   }
 
+  /// The ports of a host, for people; empty when it is none of these.
+  package static func ports(of host: String) -> String {
+    allCases.filter { $0.hosts.contains(host) }.flatMap(\.ports).map(String.init)
+      .joined(separator: " or ")
+  }
+
   /// nil when the place is none of Apple's push service.
   package init?(at target: ConnectTarget) {
     let found = Self.allCases.first {

@@ -88,7 +88,11 @@ package enum ProxyRefusal: Error, Equatable, Sendable {
     case .tooLong: "a request's head has at most \(Limits.proxyHeadBytes) bytes here"
     case .tooSlow: "the request's head did not come in time"
     case .foreign(let target):
-      "\(target) is not Apple's push service, and this proxy leads to push-relay only"
+      if case let ports = AppleService.ports(of: target.host), !ports.isEmpty {
+        "\(target.host) has the push service at port \(ports), not at \(target.port)"
+      } else {
+        "\(target) is not Apple's push service, and this proxy leads to push-relay only"
+      }
     case .unserved(let target):
       "\(target) is not served by this relay; --channels serves the management of channels, "
         + "--legacy and --feedback the binary API"

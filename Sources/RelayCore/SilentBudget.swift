@@ -39,6 +39,13 @@ package enum BudgetLimit: UInt8, CaseIterable, Sendable {
   /// Not a budget: a push of low priority for a sleeping phone (`DeviceCondition.withholds`).
   case lowPriority
 
+  package var isBudget: Bool {
+    switch self {
+    case .perApp, .perDevice, .lowPowerMode: true
+    case .inFlight, .lowPriority: false
+    }
+  }
+
   package var name: String {
     switch self {
     case .perApp: "app-budget"

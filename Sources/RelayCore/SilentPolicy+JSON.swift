@@ -33,6 +33,9 @@ extension SilentPolicy {
       if let stranger = members.first(where: { $0.key != "app" && $0.key != "device" }) {
         throw SilentPolicyError(description: "\(stranger.key) is neither app nor device")
       }
+      guard Set(members.map(\.key)).count == members.count else {
+        throw SilentPolicyError(description: "app or device stands there twice")
+      }
       self.init(
         perApp: try Self.limit("app", in: tree), perDevice: try Self.limit("device", in: tree))
     case .list, .number, .flag, .null:
@@ -82,12 +85,14 @@ extension SilentPolicy {
     }
     guard case .object(let members) = limit.value,
       members.allSatisfy({ ["count", "per", "burst"].contains($0.key) }),
+      Set(members.map(\.key)).count == members.count,
       let count = number("count"), let burst = limit["burst"] == nil ? count : number("burst"),
-      let per = limit["per"]?.text.flatMap({ Interval($0) }), per > .zero
+      let per = limit["per"]?.text.flatMap({ Interval($0) }), per.milliseconds >= count
     else {
       throw SilentPolicyError(
         description: "\(key) is count and per, such as {\"count\":2,\"per\":\"1d\"}, and perhaps "
-          + "burst; numbers are from 1 to \(counts.upperBound)")
+          + "burst, each once; numbers are from 1 to \(counts.upperBound), and at most one a "
+          + "millisecond comes back")
     }
     return RateLimit(count, per: per, burst: burst)
   }

@@ -16,12 +16,14 @@ package struct PolicyTrial: Sendable {
     /// Held by a budget at least once.
     package var held = 0
     package var replaced = 0
+    /// Ended otherwise without having been sent: expired, or gone with their app.
+    package var lost = 0
     /// Sent along with something else.
     package var piggybacked = 0
     /// Neither sent nor ended when the recording ends.
     package var waiting = 0
-    /// Sorted milliseconds from acceptance to the first frame, or to the recording's end for those
-    /// still waiting: otherwise the strictest policy would look the fastest.
+    /// Sorted milliseconds from acceptance to the first frame, of those that were never sent to
+    /// their end, or the recording's: otherwise the strictest policy would look the fastest.
     package var delays: [Int64] = []
 
     package init() {}
@@ -39,6 +41,7 @@ package struct PolicyTrial: Sendable {
       sum.sent += right.sent
       sum.held += right.held
       sum.replaced += right.replaced
+      sum.lost += right.lost
       sum.piggybacked += right.piggybacked
       sum.waiting += right.waiting
       sum.delays = (left.delays + right.delays).sorted()
@@ -194,10 +197,18 @@ package struct PolicyTrial: Sendable {
     }
     guard let life = lives[event.uniqueID] else { return }
     switch event.step {
-    case .storedPower where !life.wasHeld:
+    case .storedPower(_, let limit) where !life.wasHeld && limit.isBudget:
       lives[event.uniqueID]?.wasHeld = true
       rows[life.topic, default: Row()].held += 1
-    case .discarded(.replaced): rows[life.topic, default: Row()].replaced += 1
+    // The same push again.
+    case .discarded(.repeated): break
+    case .discarded(let reason) where !life.wasSent:
+      if case .replaced = reason {
+        rows[life.topic, default: Row()].replaced += 1
+      } else {
+        rows[life.topic, default: Row()].lost += 1
+      }
+      rows[life.topic, default: Row()].delays.append((event.at - life.acceptedAt).milliseconds)
     case .received, .restored, .sent, .storedOffline, .storedPower, .discarded, .delivered,
       .outcome, .decided, .faulted:
       break

@@ -39,14 +39,13 @@ package final class Descriptors: Sendable {
 
   /// Makes a listener pause when no connection may be opened any more.
   ///
-  /// - Parameter isPrivate: whether it may take from the reserve, so that operators can look at the
-  ///   relay.
-  package func watch(_ listener: any Channel, isPrivate: Bool = false) async throws {
+  /// - Parameter reserve: so many more it may open, so that operators can look at the relay.
+  package func watch(_ listener: any Channel, reserve: Int = 0) async throws {
     measure()
     // Accepts one at a time: a pause comes before the next one.
     try await listener.setOption(.maxMessagesPerRead, value: 1).get()
     try await listener.eventLoop.submit { [self] in
-      let handler = AcceptPause(self, isPrivate: isPrivate)
+      let handler = AcceptPause(self, reserve: reserve)
       try listener.pipeline.syncOperations.addHandler(handler, position: .first)
     }.get()
   }
@@ -65,8 +64,11 @@ package final class Descriptors: Sendable {
     mostConnections.store(max(1, room - kept), ordering: .relaxed)
   }
 
-  fileprivate var mayAccept: Bool {
-    connections.load(ordering: .relaxed) < mostConnections.load(ordering: .relaxed)
+  /// The connections of all listeners that are open.
+  package var connectionCount: Int { connections.load(ordering: .relaxed) }
+
+  fileprivate func mayAccept(reserve: Int) -> Bool {
+    connectionCount - reserve < mostConnections.load(ordering: .relaxed)
   }
 
   var areShort: Bool { isShortage.load(ordering: .relaxed) }
@@ -101,13 +103,13 @@ package final class Descriptors: Sendable {
   }
 
   /// Counts a connection until it is closed; says whether there may be another.
-  fileprivate func count(_ connection: any Channel) -> Bool {
+  fileprivate func count(_ connection: any Channel, reserve: Int) -> Bool {
     let count = connections.add(1, ordering: .relaxed).newValue
     connection.closeFuture.whenComplete { [self] _ in connections.subtract(1, ordering: .relaxed) }
     let most = mostConnections.load(ordering: .relaxed)
     guard count < most else {
       say("RLIMIT_NOFILE of this process (ulimit -n, LimitNOFILE)", .tooManyOpenFiles)
-      return false
+      return mayAccept(reserve: reserve)
     }
     // A place or two that come and go are no end of it.
     if areShort, count <= most - most / 16 {
@@ -125,14 +127,14 @@ private final class AcceptPause: ChannelInboundHandler {
   private static let pause = TimeAmount.milliseconds(200)
 
   private let descriptors: Descriptors
-  private let isPrivate: Bool
+  private let reserve: Int
 
-  init(_ descriptors: Descriptors, isPrivate: Bool) {
-    (self.descriptors, self.isPrivate) = (descriptors, isPrivate)
+  init(_ descriptors: Descriptors, reserve: Int) {
+    (self.descriptors, self.reserve) = (descriptors, reserve)
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    if !descriptors.count(unwrapInboundIn(data)), !isPrivate { pause(context) }
+    if !descriptors.count(unwrapInboundIn(data), reserve: reserve) { pause(context) }
     context.fireChannelRead(data)
   }
 
@@ -154,7 +156,7 @@ private final class AcceptPause: ChannelInboundHandler {
   private func resume(_ listener: any Channel, on loop: NIOIsolatedEventLoop) {
     loop.scheduleTask(in: Self.pause) { [self] in
       guard listener.isActive else { return }
-      guard isPrivate || descriptors.mayAccept else { return resume(listener, on: loop) }
+      guard descriptors.mayAccept(reserve: reserve) else { return resume(listener, on: loop) }
       try? listener.syncOptions?.setOption(.autoRead, value: true)
     }
   }

@@ -80,6 +80,7 @@ package actor Recordings {
     }
     _ = await inbox.loops?.onEach { $0.core.stopRecording() }
     await running.recording.close()
+    earlierSegments = segmentCount
     self.running = nil
     return status(of: name, running.recording)
   }

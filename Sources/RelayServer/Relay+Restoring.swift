@@ -31,8 +31,17 @@ extension Relay {
   /// journal. Where nothing can be written, two relays do no harm.
   func lockState() throws(RelayConfiguration.ReadingError) -> FileLock? {
     guard configuration.store == .memory else { return nil }
+    return try Self.lock(configuration.state)
+  }
+
+  /// Throws if another relay has the state directory.
+  static func checkOwner(of state: String) throws(RelayConfiguration.ReadingError) {
+    try lock(state)?.release()
+  }
+
+  private static func lock(_ state: String) throws(RelayConfiguration.ReadingError) -> FileLock? {
     do {
-      return try StateLock.acquire(configuration.state)
+      return try StateLock.acquire(state)
     } catch {
       guard case .locked = error else { return nil }
       throw RelayConfiguration.ReadingError(key: "store", description: error.description)

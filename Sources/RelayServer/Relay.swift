@@ -74,6 +74,8 @@ package final class Relay: Service {
     self.settings = settings
     recordings = Recordings(state: configuration.state, inbox: inbox, logger: logger)
     feeds = FeedHolder(inbox)
+    // Before files are made or renewed that another relay uses.
+    try Self.checkOwner(of: configuration.state)
     contexts = try ServerContexts(
       configuration.plaintext ? nil : IdentityFiles.prepare(configuration, logger))
   }

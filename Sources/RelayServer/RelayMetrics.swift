@@ -147,8 +147,10 @@ extension Relay {
   /// The durations of the journal's transactions, in microseconds; empty without a journal.
   package var commits: Histogram { inbox.journal?.statistics.commitMicroseconds ?? Histogram() }
 
-  /// The relay's time less the machine's.
-  package var clockOffset: Interval { now - RelayClock.wall }
+  /// The relay's time less the machine's, which it is unless the clock is virtual.
+  package var clockOffset: Interval {
+    settings.clock.isVirtual ? now - RelayClock.wall : .zero
+  }
 
   package func segmentCount() async -> Int { await recordings.segmentCount }
 }

@@ -135,11 +135,16 @@ final class ServerContexts: Sendable {
     state.withLock { $0?.files.clientAuthorities }.map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// When the server's certificate ends; nil without TLS.
-  var certificateEnd: Instant? {
+  /// When the server's certificate is valid; nil without TLS.
+  var validity: (start: Instant, end: Instant)? {
     let pem = state.withLock { $0?.files.certificates }
     let certificate = pem.flatMap { try? Certificate(pem: String(decoding: $0, as: UTF8.self)) }
-    return certificate.map { Instant(milliseconds: $0.notAfterMilliseconds) }
+    return certificate.map {
+      (
+        Instant(milliseconds: $0.notBeforeMilliseconds),
+        Instant(milliseconds: $0.notAfterMilliseconds)
+      )
+    }
   }
 
   func trust(_ authorities: String) throws(TLSError) {
@@ -201,11 +206,17 @@ extension Relay {
   }
 
   /// When the server's certificate ends; nil without TLS.
-  package var certificateEnd: Instant? { contexts.certificateEnd }
+  package var certificateEnd: Instant? { contexts.validity?.end }
 
-  /// Clients refuse a certificate that has ended, and the relay would not hear of it.
+  /// Clients refuse a certificate that has ended or has yet to begin, and the relay would not hear
+  /// of it.
   private func warnOfEnd() {
-    guard let end = contexts.certificateEnd, end < RelayClock.wall + .days(7) else { return }
+    guard let (start, end) = contexts.validity else { return }
+    if start > RelayClock.wall {
+      logger.warning(
+        "the server's certificate is not valid yet", metadata: ["start": "\(start.iso8601)"])
+    }
+    guard end < RelayClock.wall + .days(7) else { return }
     logger.warning(
       "the server's certificate has ended, or ends within a week",
       metadata: ["end": "\(end.iso8601)"])

@@ -37,10 +37,11 @@ struct SettingReader {
   func moment(_ key: String) throws(RelayConfiguration.ReadingError) -> Instant? {
     let text = try text(key, "")
     guard !text.isEmpty else { return nil }
-    guard let date = try? Date(text, strategy: .iso8601), date.timeIntervalSince1970 >= 0 else {
-      throw problem(key, "a moment such as 2026-09-01T08:00:00Z")
-    }
-    return Instant(unixSeconds: Int64(date.timeIntervalSince1970))
+    let exact = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
+    guard let date = try? (try? exact.parse(text)) ?? Date(text, strategy: .iso8601),
+      date.timeIntervalSince1970 >= 0
+    else { throw problem(key, "a moment such as 2026-09-01T08:00:00Z") }
+    return Instant(milliseconds: Int64((date.timeIntervalSince1970 * 1000).rounded()))
   }
 
   func seconds(

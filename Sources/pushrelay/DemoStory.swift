@@ -26,6 +26,18 @@ struct DemoStory {
   private var pushCount = 0
 
   private static let topic = "com.example.news"
+
+  /// The keys that are there may be for other apps: then the demo makes its own.
+  private static func signer(_ keys: ProviderKeyDirectory) throws -> ProviderTokenSigner {
+    if let signer = try? SigningKey.signer(in: keys, keyID: nil, topic: topic) { return signer }
+    var generator = SystemRandomNumberGenerator()
+    let entry = ProviderKeyDirectory.Entry(
+      keyID: ProviderKeyDirectory.randomKeyID(using: &generator),
+      teamID: ProviderKeyDirectory.defaultTeamID, topics: [topic])
+    try keys.create(entry)
+    return try keys.signer(forKeyID: entry.keyID)
+  }
+
   private static let habits = DeviceListener.Habits(followsClock: true, outcome: .newData)
 
   init(
@@ -39,7 +51,7 @@ struct DemoStory {
     provider = try await connection.connect(to: connection.find(provider: addresses.provider))
     phone = try await connection.connect(device: addresses.device)
     let keys = ProviderKeyDirectory(path: state + "/keys")
-    providerToken = try SigningKey.signer(in: keys, keyID: nil, topic: Self.topic)
+    providerToken = try Self.signer(keys)
       .token(issuedAtSeconds: WallClock.now.milliseconds / 1000)
     let api = DeviceAPI(phone)
     identity = try await api.enroll()

@@ -78,9 +78,9 @@ struct InspectCommand: AsyncParsableCommand {
       let clock = try await relay.ask(ClockStatus.self, .GET, "/v1/clock", printing: false)
       show(status, at: clock.map { Instant(milliseconds: $0.now) } ?? WallClock.now)
     } catch let problem as CommandError {
+      let advice = UniqueID(name) == nil ? "make it with 'pushrelay device \(name)', or " : ""
       throw CommandError(
-        "no device \(name) in \(state)/devices: make it with 'pushrelay device \(name)', or give "
-          + "its id with --secret (\(problem))")
+        "no device \(name) in \(state)/devices: \(advice)give its id with --secret (\(problem))")
     }
   }
 

@@ -62,7 +62,8 @@ struct LogCommand: AsyncParsableCommand {
     }
     guard topic == nil else { throw ValidationError("--topic goes with --follow") }
     guard [id != nil, refused, device != nil].count(where: \.self) == 1 else {
-      throw ValidationError("give one of these: the id of a notification, --refused, --device ID")
+      throw ValidationError(
+        "give one of these: the id of a notification, --refused, --device ID, --follow")
     }
   }
 

@@ -8,6 +8,7 @@ import RelayClient
 import RelayCore
 import RelayServer
 import RelaySetup
+import Synchronization
 import TLS
 
 /// One of a running relay's ports: 0 is refused.
@@ -76,10 +77,23 @@ struct ConnectionOptions: ParsableArguments {
     return find(named, \.[provider: service], else: .init(host: "127.0.0.1", port: 2197))
   }
 
-  /// The same of the device listener.
+  /// The same of the device listener. While no relay runs there it is where the last was, lest a
+  /// phone shows its secret at the usual port to another one.
   func find(device named: RelayConfiguration.Endpoint?) -> Place {
-    find(named, \.device, else: .init(host: "127.0.0.1", port: 5223))
+    let state = files.state
+    if named == nil, ReadyFile.running(state) == nil,
+      let last = Self.lastDevices.withLock({ $0[state] })
+    {
+      return last
+    }
+    let place = find(named, \.device, else: .init(host: "127.0.0.1", port: 5223))
+    if named == nil, ReadyFile.running(state) != nil {
+      Self.lastDevices.withLock { $0[state] = place }
+    }
+    return place
   }
+
+  private static let lastDevices = Mutex<[String: Place]>([:])
 
   /// The same of the listener of channel management, which a relay need not have.
   func find(channels named: RelayConfiguration.Endpoint?) throws -> Place {
@@ -212,7 +226,7 @@ enum SigningKey {
     for entry in entries where covers(entry, topic) {
       if let signer = try? directory.signer(forKeyID: entry.keyID) { return signer }
     }
-    let which = entries.isEmpty ? "no key" : "no private key for this topic"
+    let which = entries.isEmpty ? "no key" : "no private key" + (topic.map { " for \($0)" } ?? "")
     throw CommandError(
       "\(which) in \(directory.path): name the relay's state directory with --state, or make a "
         + "key there with 'pushrelay key new'")

@@ -68,7 +68,7 @@ struct PhonesCommand: AsyncParsableCommand {
       guard (1...500).contains(count) else { throw ValidationError("--count is 1 to 500") }
       try Topic.check(topics)
       guard !topics.isEmpty, Set(topics).count == topics.count else {
-        throw ValidationError("--apps names each app once")
+        throw ValidationError("--apps names at least one app, and each once")
       }
     }
 

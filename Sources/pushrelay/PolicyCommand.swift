@@ -31,6 +31,9 @@ struct PolicyCommand: AsyncParsableCommand {
 
   func validate() throws {
     guard let policy, policy != "default" || device == nil else { return }
+    guard policy != "default" else {
+      throw ValidationError("default is for one phone: add --device ID")
+    }
     do throws(SilentPolicyError) {
       _ = try SilentPolicy(text: policy)
     } catch {

@@ -246,8 +246,8 @@ extension ReplayCommand {
     let comparison = try PolicyComparison(reader, other: other)
     var table = [
       [
-        "app", "policy", "silent", "sent", "held", "replaced", "along", "waiting", "p50", "p90",
-        "p99",
+        "app", "policy", "silent", "sent", "held", "replaced", "lost", "along", "waiting", "p50",
+        "p90", "p99",
       ]
     ]
     for (topic, columns) in comparison.rows {
@@ -255,7 +255,9 @@ extension ReplayCommand {
         let delays = [50, 90, 99].map { percent in
           row.delay(percent: percent).map { "\(Double($0.milliseconds) / 1000) s" } ?? "-"
         }
-        let counts = [row.received, row.sent, row.held, row.replaced, row.piggybacked, row.waiting]
+        let counts = [
+          row.received, row.sent, row.held, row.replaced, row.lost, row.piggybacked, row.waiting,
+        ]
         table.append([topic?.description ?? "all", name] + counts.map(String.init) + delays)
       }
     }

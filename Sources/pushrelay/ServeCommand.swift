@@ -95,7 +95,7 @@ struct ServeCommand: AsyncParsableCommand {
   var seed: Int?
   @Option(help: ArgumentHelp("Play this scenario's phones, too, and keep them.", valueName: "file"))
   var phones: String?
-  @Option(help: "trace, debug, info, notice, warning or error (default: info).")
+  @Option(help: "trace, debug, info, notice, warning, error or critical (default: info).")
   var logLevel: String?
 
   func run() async throws {

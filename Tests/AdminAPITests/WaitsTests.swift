@@ -110,6 +110,27 @@ import Testing
     #expect(held.waits?.device?.last == nil)
   }
 
+  /// With its budget it goes by itself when the window opens: nothing carries it.
+  @Test func throughAFullWindowNothingRides() throws {
+    for budget in [Self.held, .allowed] {
+      var report = Self.report(decision: .held(until: nil, by: .inFlight))
+      report.apps[0].budget = budget
+      let waits = try #require(HeldPush(Self.push, in: report, at: Self.now)?.waits)
+      #expect((waits.ride == nil) == (budget == .allowed))
+    }
+  }
+
+  /// At the moment of the refill it is gone.
+  @Test func itExpiresRatherThanGoes() throws {
+    for (late, isNamed) in [(Int64(-1), true), (0, true), (1, false)] {
+      let end = Self.now + .seconds(359) + .milliseconds(late)
+      let held = try #require(
+        HeldPush(Self.push, in: Self.report(expiresAt: end), at: Self.now))
+      #expect(held.sentence.contains("It expires at") == isNamed, "\(held.sentence)")
+      #expect(held.waits?.expires == end.milliseconds)
+    }
+  }
+
   @Test func aFullWindowIsFollowedByTheBudget() throws {
     let text = try #require(sentence(Self.report(decision: .held(until: nil, by: .inFlight))))
     #expect(text.contains("acknowledges one, its budget decides: \(Self.budgets); or it goes"))

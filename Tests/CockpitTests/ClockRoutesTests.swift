@@ -19,13 +19,17 @@ import Testing
       try await ask.relay.wait(for: .delivered, of: try #require(last))
       let start = ask.relay.nowMilliseconds
       try await ask.relay.advance(by: .seconds(60 * 60))
-      for (minutes, remaining) in [(1, 0), (19, 0), (20, 1), (44, 2), (60, 3), (90, 3)] {
+      for (minutes, remaining) in [(1, 0), (19, 0), (20, 1), (44, 2), (60, 3)] {
         let moment = start + Int64(minutes * 60_000)
         let answer = try await ask(.get, "/v1/state?at=\(moment)&device=\(phone.id)")
         let apps = answer.json["apps"] as? [[String: Any]] ?? []
         let budget = apps.first?["budget"] as? [String: Any]
         #expect(budget?["remaining"] as? Int == remaining, "\(minutes): \(answer.text)")
       }
+      // Nothing is known of what is to come.
+      let future = start + 90 * 60_000
+      let answer = try await ask(.get, "/v1/state?at=\(future)&device=\(phone.id)")
+      #expect(answer.status == 400 && answer.json["field"] as? String == "at", "\(answer.text)")
     }
   }
 

@@ -24,6 +24,16 @@ import Testing
     try #require(await ask.relay.relay.feeds.feed())
   }
 
+  @Test(arguments: [
+    ("", false), ("*/*", false), ("text/event-stream", false), ("application/x-ndjson", true),
+    ("APPLICATION/X-NDJSON", true), ("text/html, application/x-ndjson ;q=0.5", true),
+    ("application/x-ndjson;q=0, text/event-stream", false),
+    ("application/x-ndjson; Q=0.000", false),
+    ("application/x-ndjson2", false),
+  ]) func linesComeToWhoNamesThem(accept: String, are: Bool) {
+    #expect(EventRoutes.accepts("application/x-ndjson", accept) == are)
+  }
+
   /// Tells so many events that are of no device, and ends with one of them.
   private func tell(_ feed: EventFeed, count: Int = 1, _ policy: SilentPolicy = .strict) async {
     let moment = Instant(milliseconds: 7)

@@ -35,4 +35,17 @@ import Testing
       await next.close()
     }
   }
+
+  /// Else nobody would read what the phone that is not there is sent.
+  @Test func whoAsksForTheHeadAloneIsNoPhone() async throws {
+    try await AdminScene.run { ask in
+      _ = try await ask(.post, "/v1/devices", #"{"name":"anna"}"#)
+      let head = try await ask(.head, "/v1/devices/anna/stream")
+      #expect(head.status == 200 && head.text.isEmpty)
+      let device = try await ask(.get, "/v1/devices/anna")
+      #expect(device.json["connected"] as? Bool == false, "\(device.text)")
+      let nobody = try await ask(.head, "/v1/devices/4deb1c52-0d6e-8b34-8000-00000000002a/stream")
+      #expect(nobody.status == 404)
+    }
+  }
 }

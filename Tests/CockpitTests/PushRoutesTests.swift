@@ -21,6 +21,15 @@ import Testing
     }
   }
 
+  @Test(arguments: [
+    (#"{"to":"a","to":"b","payload":{"aps":{}}}"#, "to"),
+    (#"{"to":"a","headers":{"x":"1","x":"2"},"payload":{"aps":{}}}"#, "headers"),
+  ]) func nothingStandsThereTwice(body: String, field: String) throws {
+    let refusal = #expect(throws: Refusal.self) { try PushWish(Array(body.utf8)) }
+    #expect(refusal?.status == 400 && refusal?.field == field)
+    #expect(refusal?.message.hasSuffix("stands there twice") == true)
+  }
+
   /// As at the provider's port: a push with the id of one before is that one.
   @Test func aRepetitionHasTheFirstOnesId() async throws {
     try await AdminScene.run { ask in

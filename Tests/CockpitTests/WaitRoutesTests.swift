@@ -60,6 +60,7 @@ import Testing
     (#"{"expect":{"what":"sent","match":{"payload":[3]}}}"#, "expect.match.payload"),
     (#"{"expect":{"what":"sent","match":{"payload":["aps",""]}}}"#, "expect.match.payload"),
     (#"{"expect":{"what":"sent","match":{"payload":"aps"}}}"#, "expect.match.payload"),
+    (#"{"expect":{"what":"sent","match":{"payload":null}}}"#, "expect.match.payload"),
   ]
 
   /// Of a client that has not shown who it is.

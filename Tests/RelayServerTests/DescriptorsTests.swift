@@ -42,7 +42,7 @@ import Testing
     let descriptors = Descriptors(Logger(label: "test") { _ in FeedingLogHandler(feed: feed) })
     let (listener, admin) = (NIOAsyncTestingChannel(), NIOAsyncTestingChannel())
     try await descriptors.watch(listener)
-    try await descriptors.watch(admin, isPrivate: true)
+    try await descriptors.watch(admin, reserve: .max)
     for listener in [listener, admin] {
       try await listener.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).get()
     }
@@ -76,6 +76,22 @@ import Testing
     #expect(said.map(\.level) == [.error])
     _ = try? await listener.finish()
     _ = try? await admin.finish()
+  }
+
+  /// Of the admin listener a few more, and no more than these.
+  @Test func aFewMayTakeFromTheReserve() async throws {
+    let descriptors = Descriptors(Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    let listener = NIOAsyncTestingChannel()
+    try await descriptors.watch(listener, reserve: 2)
+    try await listener.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).get()
+    descriptors.allow(connections: 17, of: 100)
+    for (number, isReading) in [(1, true), (2, true), (3, false)] {
+      try await listener.writeInbound(NIOAsyncTestingChannel() as any Channel)
+      let last = listener.options.last { $0.option is ChannelOptions.Types.AutoReadOption }
+      #expect(last?.value as? Bool ?? true == isReading, "\(number)")
+      #expect(descriptors.connectionCount == number)
+    }
+    _ = try? await listener.finish()
   }
 
   @Test(arguments: [(64, 48), (128, 112), (256, 224), (512, 448), (20_000, 19_936)])

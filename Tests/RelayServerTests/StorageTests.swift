@@ -1,6 +1,7 @@
 import AdminAPI
 import DeviceLink
 import Foundation
+import Logging
 import ProviderCredentials
 import RelayClient
 import RelayCore
@@ -224,6 +225,13 @@ import Testing
           error = problem
         }
         #expect(error?.description.contains("another relay, process ") == true)
+        // It has not made certificates that the other one would take.
+        var secure = RelayConfiguration()
+        secure.state = state
+        #expect(throws: RelayConfiguration.ReadingError.self) {
+          try Relay(configuration: secure, logger: Logger(label: "test"), onReady: { _ in })
+        }
+        #expect(!FileManager.default.fileExists(atPath: state + "/server.pem"))
       }
       try await withRelay(state) { relay in
         let unknown = try await relay.life("00000000-0000-0000-0000-000000000000")

@@ -10,12 +10,12 @@ private enum Most {
 /// The most lines of Swift in each target of `Sources`: what the features of today take. Raising
 /// one is a line in the commit that needs it, which says what for; docs/COST.md: what they buy.
 private let linesPerTarget = [
-  "AdminAPI": 1280, "Cockpit": 4175, "CoreBenchmarks": 900, "DeviceLink": 800, "DeviceModel": 7135,
-  "DeviceSimulator": 5990, "HTTP2": 3280, "NATS": 390, "PhoneRuntime": 3065, "Primitives": 710,
-  "ProviderCredentials": 1990, "RelayClient": 2080, "RelayCluster": 5640, "RelayCore": 10065,
-  "RelayFaults": 350, "RelayRecording": 2950, "RelayRequests": 970, "RelayServer": 12230,
+  "AdminAPI": 1280, "Cockpit": 4220, "CoreBenchmarks": 900, "DeviceLink": 800, "DeviceModel": 7135,
+  "DeviceSimulator": 5990, "HTTP2": 3280, "NATS": 390, "PhoneRuntime": 3075, "Primitives": 710,
+  "ProviderCredentials": 1990, "RelayClient": 2080, "RelayCluster": 5640, "RelayCore": 10075,
+  "RelayFaults": 350, "RelayRecording": 2950, "RelayRequests": 970, "RelayServer": 12260,
   "RelaySetup": 800, "RelayStore": 2865, "RelayTestKit": 350, "SQLite": 450, "TLS": 1895,
-  "Transport": 150, "pushrelay": 6940,
+  "Transport": 150, "pushrelay": 6975,
 ]
 
 /// Files that are one table, a row a case, and may be longer. None is today.
