@@ -64,6 +64,8 @@ extension Refusal {
     case .notRunning: self = .conflict("NotReady", "the relay is still starting; try again")
     case .busy(let name), .stillRunning(let name):
       self = .conflict("RecordingRuns", "\(name) is being recorded: stop it first")
+    case .nothingRecorded:
+      self = .missing("UnknownRecording", "nothing is being recorded; begin a recording")
     case .noRecording(let name):
       self = .missing(
         "UnknownRecording",

@@ -346,6 +346,8 @@ final class Places: Sendable {
 extension RequestMatch {
   /// Whether a request of which only the refusal is kept may be one.
   func mayMatch(_ refused: RefusedRequest) -> Bool {
+    // Requests about channels are no pushes.
+    guard !refused.isOfChannel || id != nil else { return false }
     // Nobody knows these of it.
     guard tokens == nil, pushType == nil, headers.isEmpty, payload.isEmpty, topic == nil else {
       return false

@@ -133,7 +133,7 @@ private struct AnsweringServer {
         head.append("apns-unique-id", bytes: id.span, indexing: .nameOnly)
         try session.respond(to: stream, head, endStream: true)
       case .headersTooLarge, .data, .bodyTooLarge, .drained, .closed, .goAwayReceived,
-        .pingReceived, .pingAcknowledged, .settingsReceived:
+        .pingReceived, .settingsReceived:
         break
       }
     }

@@ -53,8 +53,6 @@ package enum HTTP2Event: Equatable, Sendable {
   case goAwayReceived(lastStream: StreamID, errorCode: UInt32, debugData: Range<Int>)
   /// PINGs arrived; they are answered already.
   case pingReceived
-  /// The answer to `ping` with the same number.
-  case pingAcknowledged(UInt64)
   /// The peer's SETTINGS arrived; `peerMaximumConcurrentStreams` is up to date.
   case settingsReceived
 }

@@ -253,13 +253,6 @@ package final class HTTP2Session {
 
   // MARK: the connection
 
-  /// Sends a PING; `pingAcknowledged` with the same number is the answer (RFC 9113 section 6.7).
-  package func ping(_ opaque: UInt64) {
-    withUnsafeBytes(of: opaque.bigEndian) { bytes in
-      _ = nghttp2_submit_ping(library, 0, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self))
-    }
-  }
-
   /// Sends a GOAWAY: streams received so far go on, new ones are ignored and may be tried
   /// elsewhere; `isFinished` turns true after the last. May be repeated with another code (RFC 9113
   /// section 6.8).

@@ -74,13 +74,7 @@ enum SessionCallbacks {
         state.pointee.settingsAcknowledged()
       }
     case NGHTTP2_PING.rawValue:
-      if header.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 {
-        let opaque = frame.pointee.ping.opaque_data
-        let value = withUnsafeBytes(of: opaque) { $0.loadUnaligned(as: UInt64.self) }
-        state.pointee.events.append(.pingAcknowledged(UInt64(bigEndian: value)))
-      } else if state.pointee.events.last != .pingReceived {
-        state.pointee.events.append(.pingReceived)
-      }
+      if state.pointee.events.last != .pingReceived { state.pointee.events.append(.pingReceived) }
     case NGHTTP2_GOAWAY.rawValue:
       let goAway = frame.pointee.goaway
       state.pointee.goAwayArrived(

@@ -16,7 +16,7 @@ extension ClientHandler {
         goAway = .goAway(
           reason: Self.reason(transport.http2.arena[debugData]), errorCode: errorCode)
       case .settingsReceived: becomeReady()
-      case .pingReceived, .pingAcknowledged: break
+      case .pingReceived: break
       }
     }
   }

@@ -180,7 +180,7 @@ package enum Limits {
   /// An eighth of the process's open files and sockets, within these bounds, is kept from
   /// connections.
   package static let reservedDescriptors = 16...64
-  /// Of these, so many connections of the admin listener may take one.
+  /// The admin listener opens connections until so many of all take one of these.
   package static let reservedAdminConnections = 4
   /// Queued bytes from which on no stream of a phone is opened: each may bring all that waits.
   package static let openingQueuedBytes = 8_388_608

@@ -10,13 +10,14 @@ package import RelayCore
 package struct PolicyTrial: Sendable {
   /// Numbers of one app, or of all.
   package struct Row: Hashable, Sendable {
-    /// Silent pushes accepted.
+    /// Silent pushes, with those that came twice.
     package var received = 0
     package var sent = 0
     /// Held by a budget at least once.
     package var held = 0
     package var replaced = 0
-    /// Ended otherwise without having been sent: expired, or gone with their app.
+    /// Ended otherwise without having been sent: expired, not stored, cleared, repeated, gone with
+    /// their app, or refused because the journal failed.
     package var lost = 0
     /// Sent along with something else.
     package var piggybacked = 0
@@ -200,8 +201,9 @@ package struct PolicyTrial: Sendable {
     case .storedPower(_, let limit) where !life.wasHeld && limit.isBudget:
       lives[event.uniqueID]?.wasHeld = true
       rows[life.topic, default: Row()].held += 1
-    // The same push again.
-    case .discarded(.repeated): break
+    // The same push again, or one that was refused after all: nobody waits for it.
+    case .discarded(.repeated) where !life.wasSent, .discarded(.journalFailed) where !life.wasSent:
+      rows[life.topic, default: Row()].lost += 1
     case .discarded(let reason) where !life.wasSent:
       if case .replaced = reason {
         rows[life.topic, default: Row()].replaced += 1

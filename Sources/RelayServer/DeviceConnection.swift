@@ -68,7 +68,7 @@ final class DeviceConnection {
       case .headersTooLarge(let stream): respond(stream, 431, [], on: handler)
       case .drained(let stream): drained(stream, at: now, on: handler)
       case .closed(let stream, _): closed(stream, at: now, on: handler)
-      case .goAwayReceived, .pingReceived, .pingAcknowledged, .settingsReceived: break
+      case .goAwayReceived, .pingReceived, .settingsReceived: break
       }
     }
   }

@@ -33,18 +33,19 @@ struct LoopHistory {
     from peer: @autoclosure () -> String, at now: Instant
   ) {
     let row = rejection.row
-    refused((row.status, row.reason, row.text), id, cause, from: peer(), at: now)
+    refused(
+      (row.status, row.reason, row.text), id, cause, ofChannel: false, from: peer(), at: now)
   }
 
   mutating func refused(
     _ row: (status: UInt16, reason: String, text: String), _ id: UniqueID,
-    _ cause: RefusedRequest.Cause?, from peer: String, at now: Instant
+    _ cause: RefusedRequest.Cause?, ofChannel: Bool, from peer: String, at now: Instant
   ) {
     if refusals.count >= Limits.rememberedRefusals { refusals.removeFirst() }
     refusals.append(
       RefusedRequest(
-        at: now, uniqueID: id, peer: peer, status: row.status, reason: row.reason,
-        cause: cause ?? .told(row.text)))
+        at: now, uniqueID: id, peer: peer, isOfChannel: ofChannel, status: row.status,
+        reason: row.reason, cause: cause ?? .told(row.text)))
   }
 
   /// Forgets requests with their refusals.
@@ -84,6 +85,8 @@ package struct RefusedRequest: Sendable {
   package let uniqueID: UniqueID
   /// The client's address and port; empty for the admin API.
   package let peer: String
+  /// Whether it is about a channel, and no push.
+  package let isOfChannel: Bool
   /// The HTTP status.
   package let status: UInt16
   package let reason: String

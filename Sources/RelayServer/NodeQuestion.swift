@@ -330,13 +330,14 @@ extension PushNote {
 
 extension RefusedRequest: BinaryCodable {
   package func write(to writer: inout ByteWriter) {
-    writer.put(at, uniqueID, peer, status, reason, explanation)
+    writer.put(at, uniqueID, peer, isOfChannel, status, reason, explanation)
   }
 
   package init(from reader: inout ByteReader) throws(CodecError) {
     self.init(
       at: try reader.read(), uniqueID: try reader.read(), peer: try reader.read(),
-      status: try reader.read(), reason: try reader.read(), cause: .told(try reader.read()))
+      isOfChannel: try reader.read(), status: try reader.read(), reason: try reader.read(),
+      cause: .told(try reader.read()))
   }
 }
 

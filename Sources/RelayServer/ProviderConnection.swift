@@ -114,7 +114,7 @@ struct ProviderConnection {
         handler.runner.history.answers.headsTooLarge += 1
         writer.respondHeadersTooLarge(stream, on: handler)
       case .closed(let stream, _): forget(stream)
-      case .drained, .goAwayReceived, .pingReceived, .pingAcknowledged, .settingsReceived: break
+      case .drained, .goAwayReceived, .pingReceived, .settingsReceived: break
       }
     }
   }

@@ -16,6 +16,7 @@ package actor Recordings {
     case notRunning
     case busy(name: String)
     case noRecording(name: String)
+    case nothingRecorded
     case stillRunning(name: String)
     case cannotWrite(String)
     case unreadable(String)
@@ -124,7 +125,7 @@ package actor Recordings {
   /// The shards at a past moment, replayed from the running recording or its previous file while
   /// the relay goes on; none before its beginning.
   package func past(at moment: Instant) async throws(RecordingError) -> [Shard] {
-    guard let running else { throw .noRecording(name: "running") }
+    guard let running else { throw .nothingRecorded }
     let current = try await bytes(of: running.name)
     let previous = FileManager.default.contents(atPath: Recording.previous(running.recording.path))
     do {

@@ -29,17 +29,7 @@ extension Relay {
 
   /// Allows one relay per state directory, which has keys, certificates and a socket also without a
   /// journal. Where nothing can be written, two relays do no harm.
-  func lockState() throws(RelayConfiguration.ReadingError) -> FileLock? {
-    guard configuration.store == .memory else { return nil }
-    return try Self.lock(configuration.state)
-  }
-
-  /// Throws if another relay has the state directory.
-  static func checkOwner(of state: String) throws(RelayConfiguration.ReadingError) {
-    try lock(state)?.release()
-  }
-
-  private static func lock(_ state: String) throws(RelayConfiguration.ReadingError) -> FileLock? {
+  static func lock(_ state: String) throws(RelayConfiguration.ReadingError) -> FileLock? {
     do {
       return try StateLock.acquire(state)
     } catch {

@@ -43,6 +43,8 @@ package final class Relay: Service {
   package let recordings: Recordings
   /// The events of the relay, for observers.
   package let feeds: FeedHolder
+  /// Released for the journal's own; without one kept to the end.
+  private let lock: FileLock?
 
   /// Reads keys and certificates; does not listen yet.
   ///
@@ -75,7 +77,7 @@ package final class Relay: Service {
     recordings = Recordings(state: configuration.state, inbox: inbox, logger: logger)
     feeds = FeedHolder(inbox)
     // Before files are made or renewed that another relay uses.
-    try Self.checkOwner(of: configuration.state)
+    lock = try Self.lock(configuration.state)
     contexts = try ServerContexts(
       configuration.plaintext ? nil : IdentityFiles.prepare(configuration, logger))
   }
@@ -129,7 +131,7 @@ package final class Relay: Service {
   package var virtualClock: VirtualClock? { inbox.clock }
 
   private func serve(on group: MultiThreadedEventLoopGroup) async throws {
-    let lock = try lockState()
+    if configuration.store != .memory { lock?.release() }
     defer { lock?.release() }
     var settings = settings
     do {
@@ -379,6 +381,8 @@ package final class Relay: Service {
     var metadata: Logger.Metadata = [
       "provider": "\(addresses.provider)", "device": "\(addresses.device)",
       "threads": "\(configuration.threads)", "policy": "\(policy.name)",
+      "profile": "\(configuration.profile)", "store": "\(configuration.store)",
+      "version": "\(Version.number) \(Version.commit)",
     ]
     if let legacy = addresses.legacy { metadata["legacy"] = "\(legacy)" }
     if let feedback = addresses.feedback { metadata["feedback"] = "\(feedback)" }

@@ -71,11 +71,7 @@ package final class Journal: DurableJournal {
     package var recordsSkipped = 0
     package var failedBatches = 0
     package var recordsFailed = 0
-    /// Times the file was rewritten to shrink it.
-    package var compactions = 0
     package var commitMicroseconds = Histogram()
-    /// The file and its write-ahead log now.
-    package var bytesOnDisk = 0
 
     package init() {}
   }
@@ -87,7 +83,7 @@ package final class Journal: DurableJournal {
   let writer: Mutex<Writer>
   private let interruption: Interruption
   private let firstRegion: UInt64
-  private let path: String
+  let path: String
   private let counters = Mutex(Statistics())
   private let report: @Sendable ([Outcome]) -> Void
   private let onProblem: @Sendable (StoreNotice) -> Void
@@ -266,11 +262,7 @@ package final class Journal: DurableJournal {
     await queue.run { self.perform { $0.stop() } }
   }
 
-  package var statistics: Statistics {
-    var statistics = counters.withLock { $0 }
-    statistics.bytesOnDisk = JournalFile.bytesOnDisk(path: path)
-    return statistics
-  }
+  package var statistics: Statistics { counters.withLock { $0 } }
 
   // MARK: On the queue
 

@@ -86,7 +86,6 @@ struct Writer: Sendable {
 
   mutating func takeResults() -> Results {
     results.statistics.recordsSkipped = backlog.skippedCount
-    results.statistics.compactions = compaction.count
     let taken = results
     results = Results(statistics: taken.statistics)
     return taken

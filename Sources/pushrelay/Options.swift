@@ -80,17 +80,16 @@ struct ConnectionOptions: ParsableArguments {
   /// The same of the device listener. While no relay runs there it is where the last was, lest a
   /// phone shows its secret at the usual port to another one.
   func find(device named: RelayConfiguration.Endpoint?) -> Place {
-    let state = files.state
-    if named == nil, ReadyFile.running(state) == nil,
-      let last = Self.lastDevices.withLock({ $0[state] })
-    {
-      return last
+    let usual = RelayConfiguration.Endpoint(host: "127.0.0.1", port: 5223)
+    guard named == nil else { return find(named, \.device, else: usual) }
+    return Self.lastDevices.withLock { last in
+      if let ready = ReadyFile.running(files.state),
+        let address = RelayConfiguration.Endpoint(ready.device)
+      {
+        last[files.state] = (address, plaintext || ready.plaintext)
+      }
+      return last[files.state] ?? find(nil, \.device, else: usual)
     }
-    let place = find(named, \.device, else: .init(host: "127.0.0.1", port: 5223))
-    if named == nil, ReadyFile.running(state) != nil {
-      Self.lastDevices.withLock { $0[state] = place }
-    }
-    return place
   }
 
   private static let lastDevices = Mutex<[String: Place]>([:])

@@ -19,6 +19,8 @@ import Testing
     var configuration = RelayConfiguration()
     configuration.auth = .none
     configuration.plaintext = true
+    configuration.state = FileManager.default.temporaryDirectory.path + "/cockpit-\(UUID())"
+    defer { try? FileManager.default.removeItem(atPath: configuration.state) }
     return (
       try Relay(configuration: configuration, logger: Self.silent) { _ in }, configuration
     )

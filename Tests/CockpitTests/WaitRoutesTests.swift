@@ -66,9 +66,11 @@ import Testing
   /// Of a client that has not shown who it is.
   @Test func aStrangersRefusalIsAllThatIsKnown() {
     let (id, moment) = (UniqueID(high: 1, low: 2), Instant(milliseconds: 5))
-    let refused = RefusedRequest(
-      at: moment, uniqueID: id, peer: "", status: 403, reason: "MissingProviderToken",
-      cause: .told("none"))
+    func refused(isOfChannel: Bool = false) -> RefusedRequest {
+      RefusedRequest(
+        at: moment, uniqueID: id, peer: "", isOfChannel: isOfChannel, status: 403,
+        reason: "MissingProviderToken", cause: .told("none"))
+    }
     let cases: [((inout RequestMatch) -> Void, Bool)] = [
       ({ _ in }, true), ({ $0.status = 403 }, true), ({ $0.status = 400 }, false),
       ({ $0.reason = "MissingProviderToken" }, true), ({ $0.reason = "BadPriority" }, false),
@@ -84,7 +86,9 @@ import Testing
     for (place, (change, isSo)) in cases.enumerated() {
       var match = RequestMatch()
       change(&match)
-      #expect(match.mayMatch(refused) == isSo, "\(place)")
+      #expect(match.mayMatch(refused()) == isSo, "\(place)")
+      // Only by its id: what manages channels is no push.
+      #expect(match.mayMatch(refused(isOfChannel: true)) == (isSo && match.id != nil), "\(place)")
     }
   }
 

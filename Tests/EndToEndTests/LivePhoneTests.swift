@@ -195,7 +195,7 @@ import Testing
   @Test func phonesWithNamesAndApps() async throws {
     let wrong = try await Program.run(
       Program.pushrelay, ["phones", "start", "--apps", "mail,mail"])
-    #expect(wrong.errors.contains("names each app once"), "\(wrong)")
+    #expect(wrong.errors.contains("and each once"), "\(wrong)")
     try await RelayProcess.run { relay in
       _ = await #expect(throws: SeenEnough.self) {
         _ = try await listen([

@@ -319,8 +319,7 @@ import Testing
       _ = try client.session.request(
         pushHead(number), body: [UInt8](repeating: 7, count: 100), endStream: true)
     }
-    client.session.ping(5)
-    let up = client.output()
+    let up = client.output() + [0, 0, 8, 6, 0, 0, 0, 0, 0] + [UInt8](repeating: 5, count: 8)
     server.receive(up[...])
     let down = server.output()
     return (up, down)

@@ -11,7 +11,6 @@ enum Seen: Equatable {
   case closed(StreamID, UInt32)
   case goAway(StreamID, UInt32, String)
   case ping
-  case pong(UInt64)
   case settings
 }
 
@@ -85,7 +84,6 @@ final class End {
     case .closed(let id, let code): return .closed(id, code)
     case .goAwayReceived(let last, let code, let debug): return .goAway(last, code, text(debug))
     case .pingReceived: return .ping
-    case .pingAcknowledged(let number): return .pong(number)
     case .settingsReceived: return .settings
     }
   }

@@ -15,12 +15,16 @@ import Testing
     private var bytes: [UInt8]
     private var effects: [Effect] = []
     private var number: UInt64 = 0
+    private var named = (id: UniqueID(high: 2, low: 0), expires: Instant.never)
     private var isConnected: [Bool] = [false, false]
     private var connections: UInt32 = 0
     private let topics = [Topic("com.example.a")!, Topic("com.example.b")!]
 
-    init(_ policy: SilentPolicy, seed: UInt64) {
+    private let repeats: Bool
+
+    init(_ policy: SilentPolicy, seed: UInt64, repeats: Bool) {
       random = SeededRandom(seed: seed)
+      self.repeats = repeats
       let start = ShardStart(
         shard: 0, configuration: Shard.Configuration(policy: policy, keepAlive: .days(3650)),
         at: now, sequences: SequenceRanges(first: 1), budgets: nil)
@@ -98,12 +102,15 @@ import Testing
       default:
         number += 1
         let isSilent = random.below(4) > 0
+        // Some come twice, the second perhaps to another app.
+        let isRepetition = repeats && isSilent && random.below(8) == 0
+        if !isRepetition { named = (UniqueID(high: 2, low: number), now + .days(2)) }
         let push = Notification(
-          uniqueID: UniqueID(high: 1, low: number), apnsID: UniqueID(high: 1, low: number),
+          uniqueID: UniqueID(high: 1, low: number), apnsID: named.id,
           token: token(phone, app), topic: topics[app],
           notificationClass: isSilent ? .silent : .visible,
           pushType: isSilent ? .background : .alert, priority: isSilent ? .powerAware : .immediate,
-          wakesApp: isSilent, collapseID: [], expiration: .at(now + .days(2)), payload: [1])
+          wakesApp: isSilent, collapseID: [], expiration: .at(named.expires), payload: [1])
         handle(.submitted(push, from: address(0)))
       }
     }
@@ -113,8 +120,10 @@ import Testing
     }
   }
 
-  private func recording(_ policy: SilentPolicy, seed: UInt64) throws -> RecordingReader {
-    var traffic = Traffic(policy, seed: seed)
+  private func recording(
+    _ policy: SilentPolicy, seed: UInt64, repeats: Bool = false
+  ) throws -> RecordingReader {
+    var traffic = Traffic(policy, seed: seed, repeats: repeats)
     for _ in 0..<300 { traffic.step() }
     return try RecordingReader(traffic.end())
   }
@@ -175,6 +184,20 @@ import Testing
     let row = try #require(trial.rows[Samples.topic])
     #expect(row.received == 1 && row.sent == 1 && row.waiting == 0)
     #expect(row.delays == [0])
+  }
+
+  /// A push that comes twice is in no delay, and in one column.
+  @Test func whatComesTwiceAddsUp() throws {
+    var repetitions = 0
+    for seed in UInt64(0)..<10 {
+      let recording = try recording(.documented, seed: seed, repeats: true)
+      for row in try #require(PolicyComparison(recording, other: .strict).rows.last?.columns) {
+        let ended = row.sent + row.waiting + row.replaced + row.lost
+        #expect(row.received == ended && row.delays.count <= ended, "seed \(seed): \(row)")
+        repetitions += ended - row.delays.count
+      }
+    }
+    #expect(repetitions > 0)
   }
 
   /// A policy that sends little is not the fastest because of that.

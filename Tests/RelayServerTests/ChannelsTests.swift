@@ -105,6 +105,12 @@ import Testing
       let refused = try #require(await relay.refusals(limit: 9).value.first)
       #expect(refused.status == 400 && refused.reason == "ChannelNotRegistered")
       #expect(again.headers["apns-request-id"] == refused.uniqueID.description)
+      #expect(again.headers["apns-unique-id"] == refused.uniqueID.description)
+      let named = try await scene.channels(
+        "DELETE", [("apns-channel-id", id), ("apns-request-id", request)])
+      let last = try #require(await relay.refusals(limit: 9).value.first)
+      #expect(named.headers["apns-request-id"] == request)
+      #expect(named.headers["apns-unique-id"] == last.uniqueID.description)
       #expect(refused.explanation == ChannelRefusal.channelNotRegistered.row.text)
     }
   }

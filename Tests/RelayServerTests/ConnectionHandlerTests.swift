@@ -191,7 +191,7 @@ import Transport
     for peer in [lively, idle] { try peer.exchange() }
     for _ in 0..<3 {
       time.advance(to: time.now + .minutes(6))
-      lively.client.http2.ping(7)
+      try lively.ping()
       try lively.exchange()
       scene.sweep()
     }
@@ -215,7 +215,7 @@ import Transport
     _ = try phone.request("POST", "/v1/devices", [("authorization", "bearer sesame")])
     for peer in [stranger, phone] { try peer.exchange() }
     // A PING is no reason to stay.
-    stranger.client.http2.ping(7)
+    try stranger.ping()
     try stranger.exchange()
     for peer in [stranger, phone] {
       peer.handler.sweep(at: RelayClock.steady + .seconds(11))

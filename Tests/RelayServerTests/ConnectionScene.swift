@@ -107,6 +107,10 @@ final class ScenePeer {
   }
 
   /// Sends these bytes, as one read of the relay.
+  func ping() throws {
+    try send(ByteBuffer(bytes: [0, 0, 8, 6, 0, 0, 0, 0, 0] + [UInt8](repeating: 7, count: 8)))
+  }
+
   func send(_ bytes: ByteBuffer) throws {
     guard bytes.readableBytes > 0, isOpen else { return }
     sentBytes += bytes.readableBytes
@@ -154,8 +158,7 @@ final class ScenePeer {
       case .closed(let id, let code): closings[id] = code
       case .goAwayReceived(_, _, let data):
         goAways.append(String(decoding: arena[data], as: UTF8.self))
-      case .headersTooLarge, .bodyTooLarge, .drained, .pingReceived, .pingAcknowledged,
-        .settingsReceived:
+      case .headersTooLarge, .bodyTooLarge, .drained, .pingReceived, .settingsReceived:
         break
       }
     }

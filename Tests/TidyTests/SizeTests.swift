@@ -10,11 +10,11 @@ private enum Most {
 /// The most lines of Swift in each target of `Sources`: what the features of today take. Raising
 /// one is a line in the commit that needs it, which says what for; docs/COST.md: what they buy.
 private let linesPerTarget = [
-  "AdminAPI": 1280, "Cockpit": 4220, "CoreBenchmarks": 900, "DeviceLink": 800, "DeviceModel": 7135,
-  "DeviceSimulator": 5990, "HTTP2": 3280, "NATS": 390, "PhoneRuntime": 3075, "Primitives": 710,
+  "AdminAPI": 1280, "Cockpit": 4225, "CoreBenchmarks": 900, "DeviceLink": 800, "DeviceModel": 7135,
+  "DeviceSimulator": 5990, "HTTP2": 3270, "NATS": 390, "PhoneRuntime": 3075, "Primitives": 710,
   "ProviderCredentials": 1990, "RelayClient": 2080, "RelayCluster": 5640, "RelayCore": 10075,
   "RelayFaults": 350, "RelayRecording": 2950, "RelayRequests": 970, "RelayServer": 12260,
-  "RelaySetup": 800, "RelayStore": 2865, "RelayTestKit": 350, "SQLite": 450, "TLS": 1895,
+  "RelaySetup": 800, "RelayStore": 2858, "RelayTestKit": 350, "SQLite": 450, "TLS": 1895,
   "Transport": 150, "pushrelay": 6975,
 ]
 

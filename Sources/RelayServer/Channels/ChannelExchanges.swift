@@ -64,7 +64,10 @@ struct ChannelExchanges {
     var cause: RefusedRequest.Cause?
     do throws(ChannelRefusal) {
       if isDraining { throw .shutdown }
-      guard exchanges.count < Limits.channelRequests else { throw .serviceUnavailable }
+      guard exchanges.count < Limits.channelRequests else {
+        cause = .told("\(Limits.channelRequests) of these are under way on the connection")
+        throw .serviceUnavailable
+      }
       let (operation, bundle) = try request.route(isManagement: isManagement)
       try request.checkID()
       try authorize(bundle, &cause)
@@ -152,9 +155,12 @@ struct ChannelExchanges {
     guard let exchange = exchanges[stream] else { return }
     exchanges[stream]?.stage = .answered
     let runner = handler.runner
+    var uniqueID = answer.uniqueID
     if let refusal = answer.refusal {
+      uniqueID = exchange.uniqueID
       runner.history.refused(
-        refusal.row, exchange.uniqueID, cause, from: handler.peerText, at: runner.now)
+        refusal.row, exchange.uniqueID, cause, ofChannel: true, from: handler.peerText,
+        at: runner.now)
     }
     if exchange.row > 0 {
       runner.history.keep(
@@ -171,7 +177,7 @@ struct ChannelExchanges {
     } else {
       head.append("apns-request-id", exchange.uniqueID.description)
     }
-    if let id = answer.uniqueID { head.append("apns-unique-id", id.description) }
+    if let uniqueID { head.append("apns-unique-id", uniqueID.description) }
     if let channel = answer.channel { head.append("apns-channel-id", channel.description) }
     handler.respond(to: stream, head, body: answer.body)
     handler.markDirty()

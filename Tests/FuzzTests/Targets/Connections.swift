@@ -95,7 +95,7 @@ struct Connections {
         guard closed.insert(id).inserted else { throw Finding("\(id) is closed twice") }
       case .goAwayReceived(_, _, let bytes):
         try expectArena(bytes)
-      case .pingReceived, .pingAcknowledged, .settingsReceived: break
+      case .pingReceived, .settingsReceived: break
       }
     }
   }
