@@ -23,8 +23,8 @@ package struct PolicyTrial: Sendable {
     package var piggybacked = 0
     /// Neither sent nor ended when the recording ends.
     package var waiting = 0
-    /// Sorted milliseconds from acceptance to the first frame, of those that were never sent to
-    /// their end, or the recording's: otherwise the strictest policy would look the fastest.
+    /// Sorted milliseconds from acceptance to the first frame of the push or of the one that has
+    /// replaced it, or to the end of both: otherwise the strictest policy would look the fastest.
     package var delays: [Int64] = []
 
     package init() {}
@@ -52,7 +52,8 @@ package struct PolicyTrial: Sendable {
 
   private struct Life: Sendable {
     var topic: Topic
-    var acceptedAt: Instant
+    /// When it was accepted, and those that it has replaced.
+    var acceptedAt: [Instant]
     var wasSent = false
     var wasHeld = false
   }
@@ -110,7 +111,7 @@ package struct PolicyTrial: Sendable {
   package mutating func observe(_ step: Replay.Step) {
     // A clock step is not waiting time.
     if case .clock(.clockStepped(let interval)) = step.event {
-      for (id, life) in lives { lives[id]?.acceptedAt = life.acceptedAt + interval }
+      for (id, life) in lives { lives[id]?.acceptedAt = life.acceptedAt.map { $0 + interval } }
     }
     if case .operated(let operation) = step.event { goBack(operation, at: step.at) }
     guard policy != nil else { return record(step.effects) }
@@ -137,8 +138,12 @@ package struct PolicyTrial: Sendable {
     catchUp(to: moment)
     for life in lives.values where !life.wasSent {
       rows[life.topic, default: Row()].waiting += 1
-      rows[life.topic, default: Row()].delays.append((moment - life.acceptedAt).milliseconds)
+      count(life, until: moment)
     }
+  }
+
+  private mutating func count(_ life: Life, until moment: Instant) {
+    rows[life.topic, default: Row()].delays += life.acceptedAt.map { (moment - $0).milliseconds }
   }
 
   /// Whether peers caused the event on their own.
@@ -185,15 +190,14 @@ package struct PolicyTrial: Sendable {
     let notification = delivery.notification
     guard let life = lives[notification.uniqueID], !life.wasSent else { return }
     lives[notification.uniqueID]?.wasSent = true
-    let delay = (delivery.sentAt - life.acceptedAt).milliseconds
     rows[notification.topic, default: Row()].sent += 1
-    rows[notification.topic, default: Row()].delays.append(delay)
+    count(life, until: delivery.sentAt)
     if delivery.via == .piggyback { rows[notification.topic, default: Row()].piggybacked += 1 }
   }
 
   private mutating func record(_ event: DeliveryEvent) {
     if case .received(.silent, _, _, let topic) = event.step {
-      lives[event.uniqueID] = Life(topic: topic, acceptedAt: event.at)
+      lives[event.uniqueID] = Life(topic: topic, acceptedAt: [event.at])
       rows[topic, default: Row()].received += 1
     }
     guard let life = lives[event.uniqueID] else { return }
@@ -205,12 +209,17 @@ package struct PolicyTrial: Sendable {
     case .discarded(.repeated) where !life.wasSent, .discarded(.journalFailed) where !life.wasSent:
       rows[life.topic, default: Row()].lost += 1
     case .discarded(let reason) where !life.wasSent:
-      if case .replaced = reason {
-        rows[life.topic, default: Row()].replaced += 1
-      } else {
+      guard case .replaced(let newer) = reason else {
         rows[life.topic, default: Row()].lost += 1
+        count(life, until: event.at)
+        break
       }
-      rows[life.topic, default: Row()].delays.append((event.at - life.acceptedAt).milliseconds)
+      rows[life.topic, default: Row()].replaced += 1
+      if lives[newer]?.wasSent == false {
+        lives[newer]?.acceptedAt += life.acceptedAt
+      } else {
+        count(life, until: event.at)
+      }
     case .received, .restored, .sent, .storedOffline, .storedPower, .discarded, .delivered,
       .outcome, .decided, .faulted:
       break
