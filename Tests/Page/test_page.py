@@ -301,6 +301,32 @@ class PageTests(unittest.TestCase):
         expect(option).to_be_visible()
         return option
 
+    def test_a_phone_is_chosen_with_the_latest_filter(self):
+        self.needs_mock()
+        page, _ = self.at_phone()
+        # Before anything is drawn again.
+        page.evaluate(
+            """() => {
+                const app = document.querySelector("#f-app");
+                app.value = "com.example.mail";
+                app.dispatchEvent(new Event("change", { bubbles: true }));
+                document.querySelector("#everyone").click();
+            }"""
+        )
+        page.wait_for_function("() => !location.hash.includes('phone=')")
+        self.assertIn("app=com.example.mail", page.evaluate("location.hash"))
+        expect(page.locator("#f-app")).to_have_value("com.example.mail")
+        page.evaluate(
+            """() => {
+                const kind = document.querySelector("#f-kind");
+                kind.value = "silent";
+                kind.dispatchEvent(new Event("change", { bubbles: true }));
+                document.querySelector("#phone-list a").click();
+            }"""
+        )
+        page.wait_for_function("() => location.hash.includes('phone=')")
+        self.assertIn("kind=silent", page.evaluate("location.hash"))
+
     def test_one_field_finds_ids_phones_apps_and_texts(self):
         self.needs_mock()
         page, life = self.at_phone()

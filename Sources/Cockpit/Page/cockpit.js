@@ -454,6 +454,11 @@ document.onclick = (event) => {
 	if (!event.target.closest("header")) body.classList.remove("clock-open");
 	if (event.metaKey || event.ctrlKey || event.shiftKey || !(link || push)) return;
 	chosen = null;
+	if (link?.matches(".phone")) {
+		// Drawn before the latest filter, perhaps.
+		const phone = new URLSearchParams(link.hash.slice(1)).get("phone") ?? "";
+		link.href = urlOf({ phone, zoom: "", ...(phone && { push: "" }) });
+	}
 	if (push) event.preventDefault(go({ push }));
 	showView(link?.matches(".phone") ? "time" : "push");
 };
