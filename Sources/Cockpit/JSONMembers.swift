@@ -24,8 +24,8 @@ struct JSONMembers {
   }
 
   private func check(_ known: Set<String>) throws {
-    if let twice = zip(names, names.dropFirst()).first(where: { $0 == $1 }) {
-      throw Refusal.body("\(prefix + twice.0) stands there twice", field: prefix + twice.0)
+    if let twice = names.repeated {
+      throw Refusal.body("\(prefix + twice) stands there twice", field: prefix + twice)
     }
     guard let stranger = names.first(where: { !known.contains($0) }) else { return }
     throw Refusal.body(

@@ -243,8 +243,7 @@ struct PushWish {
     } catch {
       throw refusal
     }
-    let names = members.map(\.name).sorted()
-    if let twice = zip(names, names.dropFirst()).first(where: { $0 == $1 })?.0 {
+    if let twice = members.map(\.name).repeated {
       throw .body("\(twice) stands there twice", field: refusal.field ?? twice)
     }
     return members

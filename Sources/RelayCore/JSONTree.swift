@@ -154,3 +154,11 @@ private struct TreeBuilder {
     return bytes.span.extracting(inside).unescapedText(limitBytes: bytes.count)
   }
 }
+
+extension [String] {
+  /// One that stands there more than once, as no key should; nil for none.
+  package var repeated: String? {
+    let sorted = sorted()
+    return zip(sorted, sorted.dropFirst()).first { $0 == $1 }?.0
+  }
+}

@@ -133,11 +133,4 @@ package enum Rejection: UInt8, CaseIterable, Error, Sendable {
       (500, "InternalServerError", "the relay made a mistake", .retryLater)
     }
   }
-
-  /// Whether a sender can cause it. This relay never sends `ExpiredToken`, `Forbidden` and
-  /// `InternalServerError`, which exist for clients' decoders, and `ServiceUnavailable` only when
-  /// its journal fails or falls behind, which one in memory does not, or memory is at its limit.
-  package var isCausedBySenders: Bool {
-    ![.expiredToken, .forbidden, .internalServerError, .serviceUnavailable].contains(self)
-  }
 }

@@ -33,8 +33,8 @@ extension SilentPolicy {
       if let stranger = members.first(where: { $0.key != "app" && $0.key != "device" }) {
         throw SilentPolicyError(description: "\(stranger.key) is neither app nor device")
       }
-      guard Set(members.map(\.key)).count == members.count else {
-        throw SilentPolicyError(description: "app or device stands there twice")
+      if let twice = members.map(\.key).repeated {
+        throw SilentPolicyError(description: "\(twice) stands there twice")
       }
       self.init(
         perApp: try Self.limit("app", in: tree), perDevice: try Self.limit("device", in: tree))
@@ -85,7 +85,7 @@ extension SilentPolicy {
     }
     guard case .object(let members) = limit.value,
       members.allSatisfy({ ["count", "per", "burst"].contains($0.key) }),
-      Set(members.map(\.key)).count == members.count,
+      members.map(\.key).repeated == nil,
       let count = number("count"), let burst = limit["burst"] == nil ? count : number("burst"),
       let per = limit["per"]?.text.flatMap({ Interval($0) }), per.milliseconds >= count
     else {

@@ -305,27 +305,20 @@ class PageTests(unittest.TestCase):
         self.needs_mock()
         page, _ = self.at_phone()
         # Before anything is drawn again.
-        page.evaluate(
-            """() => {
-                const app = document.querySelector("#f-app");
-                app.value = "com.example.mail";
-                app.dispatchEvent(new Event("change", { bubbles: true }));
-                document.querySelector("#everyone").click();
-            }"""
-        )
-        page.wait_for_function("() => !location.hash.includes('phone=')")
-        self.assertIn("app=com.example.mail", page.evaluate("location.hash"))
-        expect(page.locator("#f-app")).to_have_value("com.example.mail")
-        page.evaluate(
-            """() => {
-                const kind = document.querySelector("#f-kind");
-                kind.value = "silent";
-                kind.dispatchEvent(new Event("change", { bubbles: true }));
-                document.querySelector("#phone-list a").click();
-            }"""
-        )
-        page.wait_for_function("() => location.hash.includes('phone=')")
-        self.assertIn("kind=silent", page.evaluate("location.hash"))
+        choose = """([filter, value, link]) => {
+            const field = document.querySelector("#f-" + filter);
+            field.value = value;
+            field.dispatchEvent(new Event("change", { bubbles: true }));
+            document.querySelector(link).click();
+        }"""
+        for filter, value, link, is_phone in (
+            ("app", "com.example.mail", "#everyone", "false"),
+            ("kind", "silent", "#phone-list a", "true"),
+        ):
+            page.evaluate(choose, [filter, value, link])
+            page.wait_for_function(f"() => location.hash.includes('phone=') === {is_phone}")
+            self.assertIn(f"{filter}={value}", page.evaluate("location.hash"))
+            expect(page.locator(f"#f-{filter}")).to_have_value(value)
 
     def test_one_field_finds_ids_phones_apps_and_texts(self):
         self.needs_mock()

@@ -63,12 +63,6 @@ import Testing
     #expect(Rejection.allCases.map(\.rawValue) == (0..<UInt8(Rejection.allCases.count)).map { $0 })
   }
 
-  @Test func whatIsNeverSentIsNamed() {
-    #expect(
-      Rejection.allCases.filter { !$0.isCausedBySenders }
-        == [.forbidden, .expiredToken, .internalServerError, .serviceUnavailable])
-  }
-
   /// A wrong topic is the request's mistake: the token is good for its own.
   @Test func aTokenIsGivenUpOnlyWhenItIsTheTokenThatIsWrong() {
     #expect(

@@ -67,7 +67,7 @@ import Testing
     (#"{"app":{"count":1,"per":"0s"}}"#, "app is"),
     (#"{"app":{"count":1001,"per":"1s"}}"#, "app is"),
     (#"{"app":{"count":1,"count":2,"per":"1h"}}"#, "app is"),
-    (#"{"app":null,"app":{"count":1,"per":"1h"}}"#, "app or device stands there twice"),
+    (#"{"app":null,"app":{"count":1,"per":"1h"}}"#, "app stands there twice"),
     (#"{"app":{"count":1,"per":3600}}"#, "app is"),
     (#"{"app":{"count":1,"per":"1h","burst":0}}"#, "app is"),
     (#"{"app":{"count":1,"per":"1h","brust":2}}"#, "app is"),

@@ -25,7 +25,7 @@ import Testing
     ) { _, _ throws(ChannelRefusal) in
       if let refusal { throw refusal }
     }
-    guard case .refused(let refusal, _) = exchanges.exchanges[stream]?.stage else { return nil }
+    guard case .refused(let refusal) = exchanges.exchanges[stream]?.stage else { return nil }
     return refusal
   }
 

@@ -14,7 +14,7 @@ struct ChannelExchanges {
     enum Stage {
       case collecting(ChannelRequest.Operation, Topic)
       /// Answered when it is complete, so that a client that is still sending is not confused.
-      case refused(ChannelRefusal, RefusedRequest.Cause?)
+      case refused(ChannelRefusal)
       case asked
       case answered
     }
@@ -23,6 +23,8 @@ struct ChannelExchanges {
     /// The service that was asked; nil for both.
     var environment: ProviderEnvironment?
     var stage: Stage
+    /// Of a refusal; nil when its reason says it all.
+    var cause: RefusedRequest.Cause?
     /// When its head came, or when it was complete. In the machine's time.
     var since: Instant
     /// nil: longer than allowed.
@@ -73,12 +75,12 @@ struct ChannelExchanges {
       try authorize(bundle, &cause)
       stage = .collecting(operation, bundle)
     } catch {
-      stage = .refused(error, cause)
+      stage = .refused(error)
       // Nothing of it is kept but what its answer repeats.
       request = ChannelRequest(answering: request)
     }
     exchanges[stream] = Exchange(
-      request: request, environment: environment, stage: stage, since: now)
+      request: request, environment: environment, stage: stage, cause: cause, since: now)
   }
 
   mutating func append(_ bytes: ArraySlice<UInt8>, to stream: StreamID) {
@@ -121,18 +123,17 @@ struct ChannelExchanges {
     exchange.uniqueID = runner.ids.makeUniqueID()
     exchange.row = exchange.keep(at: now, in: &runner.history)
     exchanges[stream] = exchange
-    var cause: RefusedRequest.Cause?
     do throws(ChannelRefusal) {
       switch exchange.stage {
-      case .refused(let refusal, let why):
-        cause = why
-        throw refusal
+      case .refused(let refusal): throw refusal
       case .asked, .answered: return
       case .collecting(let operation, let bundle):
         let wish = try exchange.request.wish(
           operation, body: exchange.body, isStrict: runner.settings.configuration.strict)
         guard let channels = runner.settings.channels else { throw .featureNotEnabled }
-        if let refusal = runner.intervene(wish, of: bundle, &cause) { throw refusal }
+        let refusal = runner.intervene(wish, of: bundle, &exchange.cause)
+        exchanges[stream]?.cause = exchange.cause
+        if let refusal { throw refusal }
         let request = Channels.Request(
           wish: wish, bundle: bundle, environment: exchange.environment,
           newID: runner.ids.makeChannel(for: exchange.environment),
@@ -143,14 +144,12 @@ struct ChannelExchanges {
           .whenSuccess { bound.value.answer(stream, $0) }
       }
     } catch {
-      answer(stream, ChannelAnswer(error), cause, on: handler)
+      answer(stream, ChannelAnswer(error), on: handler)
     }
   }
 
-  /// - Parameter cause: of a refusal; nil when its reason says it all.
   mutating func answer(
-    _ stream: StreamID, _ answer: ChannelAnswer, _ cause: RefusedRequest.Cause? = nil,
-    on handler: ConnectionHandler
+    _ stream: StreamID, _ answer: ChannelAnswer, on handler: ConnectionHandler
   ) {
     guard let exchange = exchanges[stream] else { return }
     exchanges[stream]?.stage = .answered
@@ -159,8 +158,8 @@ struct ChannelExchanges {
     if let refusal = answer.refusal {
       uniqueID = exchange.uniqueID
       runner.history.refused(
-        refusal.row, exchange.uniqueID, cause, ofChannel: true, from: handler.peerText,
-        at: runner.now)
+        refusal.row, exchange.uniqueID, exchange.cause, ofChannel: true,
+        from: handler.peerText, at: runner.now)
     }
     if exchange.row > 0 {
       runner.history.keep(
